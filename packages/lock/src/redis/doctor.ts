@@ -5,20 +5,11 @@ import type { Clock } from "../platform/clock.js";
 import type { Ballot } from "../protocol/ballot.js";
 import type { Finding, FleetRefusal } from "../protocol/fleet.js";
 import { TOKENS_PER_MS } from "../protocol/token.js";
-import type { Admission } from "./admission/admission.js";
 import { isDurable } from "./admission/steps.js";
 import { causeOf } from "./connection.js";
-import { difference, type FleetNodes } from "./fleet-nodes.js";
+import type { RedisFleet } from "./fleet.js";
 import type { RedisNode } from "./node.js";
 import { isAdmitted, type NodeStatus, status } from "./record.js";
-import type { Keys } from "./script-call.js";
-
-interface DoctorSettings {
-  readonly fleet: FleetNodes;
-  readonly admission: Admission;
-  readonly keys: Keys;
-  readonly clock: Clock;
-}
 
 type Report = (finding: Omit<Finding, "node">) => void;
 
@@ -34,16 +25,16 @@ const refusalRemedies: Readonly<Record<FleetRefusal["code"], string>> = {
 };
 
 /** Asks every node, all at once. Never rejects. */
-export async function probeFleet(settings: DoctorSettings): Promise<readonly Finding[]> {
-  const findings: Finding[] = [...fleetFindings(settings)];
-  const perNode = await Promise.all(settings.fleet.members.map((node) => probeNode(settings, node)));
+export async function probeFleet(fleet: RedisFleet): Promise<readonly Finding[]> {
+  const findings: Finding[] = [...fleetFindings(fleet)];
+  const perNode = await Promise.all(fleet.members.map((node) => probeNode(fleet, node)));
   return findings.concat(...perNode);
 }
 
-function fleetFindings({ fleet, admission }: DoctorSettings): readonly Finding[] {
+function fleetFindings(fleet: RedisFleet): readonly Finding[] {
   const findings: Finding[] = [];
   const report = reporter(findings, "fleet");
-  const { refusal } = admission;
+  const { refusal, difference: message } = fleet;
   if (refusal !== undefined)
     report({
       severity: "error",
@@ -51,7 +42,6 @@ function fleetFindings({ fleet, admission }: DoctorSettings): readonly Finding[]
       message: refusal.message,
       remedy: refusalRemedies[refusal.code],
     });
-  const message = difference(fleet);
   if (message !== undefined)
     report({
       severity: "warning",
@@ -72,14 +62,14 @@ function fleetFindings({ fleet, admission }: DoctorSettings): readonly Finding[]
   return findings;
 }
 
-async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<readonly Finding[]> {
+async function probeNode(fleet: RedisFleet, node: RedisNode): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   const report = reporter(findings, node.name);
   if (!node.connection.isUp) {
     reportUnreachable(report, node, node.connection.cause);
     return findings;
   }
-  if (node.exclusion !== undefined && settings.admission.refusal === undefined)
+  if (node.exclusion !== undefined && fleet.refusal === undefined)
     report({
       severity: "error",
       code: "fleet_mismatch",
@@ -87,14 +77,14 @@ async function probeNode(settings: DoctorSettings, node: RedisNode): Promise<rea
       remedy: "Correct its address, or clear the server that answers there.",
     });
   try {
-    const askedAt = settings.clock.wallMs();
-    const seen = await node.connection.run(status(settings.keys));
-    checkClock(report, seen, { askedAt, answeredAt: settings.clock.wallMs() });
-    checkFloor(report, seen, settings.clock.wallMs());
-    checkAdmission(report, node, settings.admission);
+    const askedAt = fleet.clock.wallMs();
+    const seen = await node.connection.run(status(fleet.keys));
+    checkClock(report, seen, { askedAt, answeredAt: fleet.clock.wallMs() });
+    checkFloor(report, seen, fleet.clock.wallMs());
+    checkAdmission(report, node, fleet);
     await checkSettings(report, node, seen);
     const isProbed = isAdmitted(seen) && !node.isExcluded;
-    const cause = isProbed ? await probeLock(node, settings.clock, LISTENING_MS) : undefined;
+    const cause = isProbed ? await probeLock(node, fleet.clock, LISTENING_MS) : undefined;
     if (cause !== undefined) reportUnreachable(report, node, cause);
   } catch (error) {
     reportUnreachable(report, node, causeOf(error));
@@ -139,7 +129,7 @@ function checkFloor(report: Report, { floor = 0 }: NodeStatus, nowMs: number): v
   });
 }
 
-function checkAdmission(report: Report, node: RedisNode, { blockedBecause }: Admission): void {
+function checkAdmission(report: Report, node: RedisNode, { blockedBecause }: RedisFleet): void {
   if (!node.isQuarantined) return;
   if (node.blockedBecause?.startsWith("NOPERM")) {
     reportUnreachable(report, node, node.blockedBecause);

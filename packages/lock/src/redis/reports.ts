@@ -1,9 +1,9 @@
 // What operators and the recovery of a store ask of the nodes, outside of the algorithm: what each
 // says of itself and its server, which resources have a counter, marks, and the leases it stores.
-import type { Clock } from "../platform/clock.js";
 import type { Asked, NodeReport, StoredLease, StoredLeases } from "../protocol/fleet.js";
 import { readsDurable } from "./admission/steps.js";
 import { causeOf } from "./connection.js";
+import type { RedisFleet } from "./fleet.js";
 import { listHeldScript, listResourcesScript, memoryScript } from "./lua.generated.js";
 import type { RedisNode } from "./node.js";
 import { mark, type NodeStatus, status } from "./record.js";
@@ -20,11 +20,13 @@ interface Look {
   readonly clockUncertaintyMs: number;
 }
 
-export function reportOf(asking: Asking & { readonly clock: Clock }): Promise<readonly Asked<NodeReport>[]> {
-  return askEach(asking.nodes, (node) => reportOn(asking, node));
+/** What these of the members say. */
+export function reportOf(fleet: RedisFleet, names: ReadonlySet<string>): Promise<readonly Asked<NodeReport>[]> {
+  const asked = fleet.members.filter(({ name }) => names.has(name));
+  return askEach(asked, (node) => reportOn(fleet, node));
 }
 
-async function reportOn({ keys, clock }: Asking & { readonly clock: Clock }, node: RedisNode): Promise<NodeReport> {
+async function reportOn({ keys, clock }: RedisFleet, node: RedisNode): Promise<NodeReport> {
   let best = await look({ keys, clock }, node);
   for (let looks = 1; looks < LOOKS; looks++) {
     const next = await look({ keys, clock }, node);
@@ -43,7 +45,7 @@ async function reportOn({ keys, clock }: Asking & { readonly clock: Clock }, nod
 }
 
 /** The server read its clock somewhere between the question and its answer. */
-async function look({ keys, clock }: Pick<Asking, "keys"> & { readonly clock: Clock }, { connection }: RedisNode): Promise<Look> {
+async function look({ keys, clock }: Pick<RedisFleet, "keys" | "clock">, { connection }: RedisNode): Promise<Look> {
   const [startAt, askedAt] = [clock.monotonicMs(), clock.wallMs()];
   const seen = await connection.run(status(keys));
   const [latencyMs, answeredAt] = [clock.monotonicMs() - startAt, clock.wallMs()];
@@ -104,14 +106,12 @@ export function resourcesPage(keys: Keys, cursor: string): ScriptCall<Page> {
   };
 }
 
-export interface Asking {
-  readonly nodes: readonly RedisNode[];
-  readonly keys: Keys;
-}
+/** What is asked of all members. */
+type Asking = Pick<RedisFleet, "members" | "keys">;
 
 /** The names of the resources that have a counter. */
-export function listResourcesOf({ nodes, keys }: Asking): Promise<readonly Asked<readonly string[]>[]> {
-  return askEach(nodes, async (node) => {
+export function listResourcesOf({ members, keys }: Asking): Promise<readonly Asked<readonly string[]>[]> {
+  return askEach(members, async (node) => {
     const names: string[] = [];
     let cursor = "0";
     do {
@@ -128,8 +128,8 @@ export function listResourcesOf({ nodes, keys }: Asking): Promise<readonly Asked
  * epoch that was noted before, like a grant: a mark that is stored after another node was rebuilt
  * from this one is not known there.
  */
-export function markNodes({ nodes, keys }: Asking, name: string, atLeast: number): Promise<readonly Asked<number>[]> {
-  return askEach(nodes, async (node) => {
+export function markNodes({ members, keys }: Asking, name: string, atLeast: number): Promise<readonly Asked<number>[]> {
+  return askEach(members, async (node) => {
     const noted = node.epoch();
     const { admitted, marks } = await node.connection.run(mark(keys, new Map([[name, atLeast]])));
     node.noteAdmitted(admitted);
@@ -189,14 +189,14 @@ function storedLease(fields: readonly unknown[], at: number): StoredLease {
 }
 
 /** The leases that each node stores, read in small pages of its keys, so that no node is blocked. */
-export function listHeldOf(asking: Asking, prefix: string): Promise<readonly Asked<StoredLeases>[]> {
-  return askEach(asking.nodes, async (node) => {
+export function listHeldOf({ members, keys }: Asking, prefix: string): Promise<readonly Asked<StoredLeases>[]> {
+  return askEach(members, async (node) => {
     const leases = new Map<string, StoredLease>();
     let cursor = "0";
     let steps = 0;
     do {
       steps++;
-      const page = await node.connection.run(heldPage(asking.keys, cursor, prefix));
+      const page = await node.connection.run(heldPage(keys, cursor, prefix));
       for (const lease of page.leases) leases.set(lease.resource, lease);
       cursor = page.cursor;
     } while (cursor !== "0" && leases.size < MAX_LEASES);

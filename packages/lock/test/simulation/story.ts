@@ -3,7 +3,7 @@
 import { QuorumLocker } from "#lock/locker.js";
 import { type LockerOptions, readPolicy } from "#lock/options/policy.js";
 import type { Locker } from "#lock/protocol/locker.js";
-import { openNodes } from "#lock/redis/fleet.js";
+import { openFleet } from "#lock/redis/open-fleet.js";
 import { Chance, ClientProcess, Timeline } from "./engine.js";
 import { Machine, Path } from "./network.js";
 import { SimLink } from "./sim-link.js";
@@ -51,7 +51,7 @@ export class Story {
     });
     const links: SimLink[] = [];
     const policy = readPolicy({ nodes: urls, namespace: NAMESPACE, label: name, ...options });
-    const fleet = openNodes({
+    const fleet = openFleet({
       ...policy,
       clock: process,
       openLink: (source, settings) => {

@@ -7,10 +7,11 @@ const folder = new URL("../../src/", import.meta.url);
 const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
 const sources = new Map(files.map((file) => [file, readFileSync(new URL(file, folder), "utf8").split("\n")]));
 
-/** The names in the braces of index.ts. */
-const exported = [...(sources.get("index.ts") ?? []).join("\n").matchAll(/\{([^}]*)\}/g)].flatMap(([, names = ""]) =>
+/** The names that index.ts exports. */
+const exported = [...(sources.get("index.ts") ?? []).join("\n").matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, names = ""]) =>
   names.split(",").flatMap((name) => name.replace("type ", "").trim() || []),
 );
+exported.push("createLocker");
 
 /** Where something is declared: the lines from there on, and the line before. */
 function declarationOf(name: string): { readonly before: string; readonly lines: readonly string[] } {
@@ -26,7 +27,7 @@ test("every export is explained", () => {
   expect(exported.filter((name) => !declarationOf(name).before.endsWith("*/"))).toEqual([]);
 });
 
-test.each(["LockerOptions", "RetryOptions", "AcquireOptions", "TryAcquireOptions", "Locker", "Lease"])(
+test.each(["LockerOptions", "LockerTuning", "RetryOptions", "AcquireOptions", "TryAcquireOptions", "Locker", "Lease", "Fleet"])(
   "every member of %s is explained",
   (name) => {
     const { lines } = declarationOf(name);

@@ -3,12 +3,11 @@
 // since every step is conditional on the node itself. No request waits for it: a node that is not
 // admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/decisions/0001.
 import type { Timer } from "../../platform/clock.js";
-import type { FleetRefusal } from "../../protocol/fleet.js";
+import type { RedisFleet } from "../fleet.js";
 import { generationNumber, isClosed } from "../record.js";
-import { FleetCheck } from "./fleet-check.js";
 import { agree, leadIn } from "./members.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
-import { type AdmissionSettings, admitAll, examineNode, found, nodeCalled, type ReadStatus, readStatuses } from "./steps.js";
+import { admitAll, examineNode, found, nodeCalled, type ReadStatus, readStatuses } from "./steps.js";
 
 /** Others may have admitted the node, or founded the fleet. */
 const OTHERS_POLL_MS = 40;
@@ -28,14 +27,12 @@ const FINISH_AFTER_MS = 400;
 type Next = "now" | number | "on news";
 
 export class Admission {
-  readonly #settings: AdmissionSettings;
-  readonly #check: FleetCheck;
+  readonly #fleet: RedisFleet;
   #timer: Timer | undefined;
   #examining: Promise<void> | undefined;
   #hasNews = false;
   #hasMetAll = false;
   #isClosed = false;
-  #blockedBecause: string | undefined;
   /** When it carries on the change of a node that has accepted a generation which is not open. */
   #finishAt: number | undefined;
   #admitAgainAt = 0;
@@ -45,59 +42,41 @@ export class Admission {
   /** Resolves when nothing more could be done at once. */
   readonly settled: Promise<void>;
 
-  constructor(settings: AdmissionSettings) {
-    this.#settings = settings;
-    this.#check = new FleetCheck(settings);
+  constructor(fleet: RedisFleet) {
+    this.#fleet = fleet;
+    fleet.onNews = () => this.#onNews();
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
-    void Promise.all(settings.fleet.configured.map((node) => node.met())).then(() => {
+    void Promise.all(fleet.configured.map((node) => node.met())).then(() => {
       this.#hasMetAll = true;
       this.#examine();
     });
   }
 
-  get refusal(): FleetRefusal | undefined {
-    return this.#check.refusal;
-  }
-
-  /** The longest lease the fleet allows, once known. */
-  get maxTtlMs(): number | undefined {
-    return this.#check.maxTtlMs;
-  }
-
-  get blockedBecause(): string | undefined {
-    return this.#blockedBecause;
-  }
-
-  /**
-   * A node was reached, or answered that it is not admitted. Refusals are known before the node can
-   * be asked anything.
-   */
-  onNews(): void {
+  // The fleet is first examined when every node was reached or could not be; later whenever there is
+  // news.
+  #onNews(): void {
     if (this.#isClosed) return;
-    this.#check.repeat();
-    // The fleet is first examined when every node was reached or could not be; later whenever there
-    // is news.
     if (this.#examining !== undefined || !this.#hasMetAll) this.#hasNews = true;
     else this.#examineIn(0);
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#settings.clock.clearTimer(this.#timer);
+    this.#fleet.clock.clearTimer(this.#timer);
     this.#settle?.();
   }
 
   #examineIn(ms: number): void {
-    const { clock } = this.#settings;
+    const { clock } = this.#fleet;
     clock.clearTimer(this.#timer);
     this.#timer = clock.setBackgroundTimer(ms, () => this.#examine());
   }
 
   #examine(): void {
     if (this.#isClosed || this.#examining !== undefined) return;
-    this.#settings.clock.clearTimer(this.#timer);
+    this.#fleet.clock.clearTimer(this.#timer);
     this.#hasNews = false;
     this.#examining = this.#takeSteps().then((step) => {
       this.#examining = undefined;
@@ -105,34 +84,33 @@ export class Admission {
       if (next !== "now" && next !== OTHERS_POLL_MS) this.#settle?.();
       if (this.#isClosed) return;
       if (next === "now" || this.#hasNews) this.#examineIn(0);
-      else if (next !== "on news") this.#examineIn(next * (1 + this.#settings.clock.random() / 4));
+      else if (next !== "on news") this.#examineIn(next * (1 + this.#fleet.clock.random() / 4));
     });
   }
 
   /** Rarely, where lockers have tried for long: a node that refuses one refuses the others too. */
   #unlessInVain(next: Next): Next {
-    const now = this.#settings.clock.monotonicMs();
+    const now = this.#fleet.clock.monotonicMs();
     this.#waitingSince = next === OTHERS_POLL_MS ? (this.#waitingSince ?? now) : undefined;
     return now - (this.#waitingSince ?? now) < OTHERS_TAKE_MS ? next : BLOCKED_POLL_MS;
   }
 
   /** Never rejects: nodes that cannot be asked are not seen. */
   async #takeSteps(): Promise<Next> {
-    const settings = this.#settings;
-    const { members } = settings.fleet;
+    const fleet = this.#fleet;
+    const { members } = fleet;
     await Promise.all(members.map((node) => node.met()));
-    const statuses = await readStatuses(settings);
-    this.#check.repeat();
+    const statuses = await readStatuses(fleet);
+    fleet.look();
     if (this.#isClosed) return "on news";
-    if (settings.fleet.members !== members) return "now";
+    if (fleet.members !== members) return "now";
     // The mismatch may be repaired: a status may be old, and an operator may be about to clear the
     // node.
-    if (this.refusal !== undefined) return BLOCKED_POLL_MS;
+    if (fleet.refusal !== undefined) return BLOCKED_POLL_MS;
     if (await this.#takePartInChange(statuses)) return "now";
-    const { fleet } = settings;
     const ours = statuses.filter(({ node }) => fleet.members.includes(node) && !node.isExcluded);
     const opened = await Promise.all(
-      ours.filter((read) => !this.#isChanging(read)).map(({ node, status }) => examineNode(settings, node, status)),
+      ours.filter((read) => !this.#isChanging(read)).map(({ node, status }) => examineNode(fleet, node, status)),
     );
     const seen = opened.filter((node) => node !== undefined && node !== "changed since");
     const unseen = fleet.members
@@ -148,7 +126,7 @@ export class Admission {
    * rebuilt like a new one.
    */
   #isChanging({ node, status }: ReadStatus): boolean {
-    const { fleet } = this.#settings;
+    const fleet = this.#fleet;
     const since = fleet.memberAt(node)?.since ?? 0;
     return isClosed(status) && fleet.members.includes(node) && generationNumber(status.admission?.generation ?? "") >= since;
   }
@@ -158,19 +136,19 @@ export class Admission {
    * has stopped half-way. True if the fleet looks otherwise now.
    */
   async #takePartInChange(statuses: readonly ReadStatus[]): Promise<boolean> {
-    const settings = this.#settings;
-    if (await leadIn(settings, statuses)) return true;
+    const fleet = this.#fleet;
+    if (await leadIn(fleet, statuses)) return true;
     const isChanging = statuses.some((read) => this.#isChanging(read));
     if (!isChanging) {
       this.#finishAt = undefined;
       return false;
     }
-    const now = settings.clock.monotonicMs();
+    const now = fleet.clock.monotonicMs();
     // Not all lockers at once: of those that carry it on together each outbids the others.
-    this.#finishAt ??= now + FINISH_AFTER_MS * (1 + 3 * settings.clock.random());
+    this.#finishAt ??= now + FINISH_AFTER_MS * (1 + 3 * fleet.clock.random());
     if (now < this.#finishAt) return false;
     this.#finishAt = undefined;
-    const outcome = await agree(settings, statuses, () => undefined);
+    const outcome = await agree(fleet, statuses, () => undefined);
     return outcome.kind === "agreed";
   }
 
@@ -180,31 +158,29 @@ export class Admission {
    * the member in whose place it answers: an operator may clear it.
    */
   #rest(): Next {
-    this.#blockedBecause = undefined;
+    this.#fleet.blockedBecause = undefined;
     if (this.#finishAt !== undefined) return FINISH_AFTER_MS / 2;
     if (this.#isAnySilent([])) return SILENT_POLL_MS;
-    return this.#settings.fleet.members.some(({ isExcluded }) => isExcluded) ? BLOCKED_POLL_MS : "on news";
+    return this.#fleet.members.some(({ isExcluded }) => isExcluded) ? BLOCKED_POLL_MS : "on news";
   }
 
   /** Quarantined and silent, besides the nodes that these steps wait for. */
   #isAnySilent(steps: readonly { readonly node: SeenNode }[]): boolean {
     const awaited = new Set(steps.map(({ node }) => node.name));
-    return this.#settings.fleet.members.some(
-      ({ name, isQuarantined, connection }) => isQuarantined && connection.isUp && !awaited.has(name),
-    );
+    return this.#fleet.members.some(({ name, isQuarantined, connection }) => isQuarantined && connection.isUp && !awaited.has(name));
   }
 
   async #carryOut(steps: readonly Step[]): Promise<Next> {
     const [first] = steps;
     if (first?.kind === "blocked") return this.#blocked(first);
-    this.#blockedBecause = undefined;
+    this.#fleet.blockedBecause = undefined;
     if (first?.kind === "found") {
-      const outcome = await found(this.#settings, first.nodes);
+      const outcome = await found(this.#fleet, first.nodes);
       if (outcome.kind === "blocked") return this.#blocked(outcome);
       return outcome.kind === "founded" ? "now" : OTHERS_POLL_MS;
     }
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
-    for (const step of singles) nodeCalled(this.#settings, step.node.name)?.noteReadyIn(waitOf(step));
+    for (const step of singles) nodeCalled(this.#fleet, step.node.name)?.noteReadyIn(waitOf(step));
     const due = singles.filter((step) => waitOf(step) === 0);
     if (due.length > 0) return this.#admit(due);
     const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));
@@ -212,18 +188,18 @@ export class Admission {
   }
 
   async #admit(due: Parameters<typeof admitAll>[1]): Promise<Next> {
-    const { clock } = this.#settings;
+    const { clock } = this.#fleet;
     if (clock.monotonicMs() < this.#admitAgainAt) return OTHERS_POLL_MS;
-    if (await admitAll(this.#settings, due)) return "now";
+    if (await admitAll(this.#fleet, due)) return "now";
     this.#admitAgainAt = clock.monotonicMs() + ADMIT_AGAIN_MS;
     return OTHERS_POLL_MS;
   }
 
   #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {
-    for (const { name } of nodes) nodeCalled(this.#settings, name)?.noteBlocked(reason);
-    if (reason !== this.#blockedBecause) {
-      this.#blockedBecause = reason;
-      this.#settings.onEvent({ kind: "admission_blocked", nodes: nodes.map(({ name }) => name), reason });
+    for (const { name } of nodes) nodeCalled(this.#fleet, name)?.noteBlocked(reason);
+    if (reason !== this.#fleet.blockedBecause) {
+      this.#fleet.blockedBecause = reason;
+      this.#fleet.onEvent({ kind: "admission_blocked", nodes: nodes.map(({ name }) => name), reason });
     }
     return BLOCKED_POLL_MS;
   }

@@ -9,6 +9,7 @@ import type { Clock } from "../../platform/clock.js";
 import { LockError } from "../../protocol/ballot.js";
 import type { FleetMembers, MemberChange, ReconfigureOptions } from "../../protocol/fleet.js";
 import type { ServerSource } from "../../protocol/node.js";
+import type { RedisFleet } from "../fleet.js";
 import type { RedisNode } from "../node.js";
 import {
   type Accepted,
@@ -29,7 +30,7 @@ import {
 } from "../record.js";
 import type { ScriptCall } from "../script-call.js";
 import { floorsNeeded } from "./plan.js";
-import { type AdmissionSettings, answered, examineNode, found, openAdmissionOf, type ReadStatus, readStatuses } from "./steps.js";
+import { answered, examineNode, found, openAdmissionOf, type ReadStatus, readStatuses } from "./steps.js";
 
 export type Agreement =
   /** The members have this roster now: the one that was wished for, or one that was under way. */
@@ -58,15 +59,15 @@ type Answers<T> = readonly { readonly noted: Noted; readonly answer: T }[];
  * The statuses were read before.
  */
 export async function agree(
-  settings: AdmissionSettings,
+  fleet: RedisFleet,
   statuses: readonly ReadStatus[],
   wish: (present: Roster) => Roster | undefined,
 ): Promise<Agreement> {
-  const { fleet, clock } = settings;
+  const { clock } = fleet;
   const present = fleet.roster;
   if (present === undefined) return { kind: "nothing" };
   const majority = Math.floor(present.members.length / 2) + 1;
-  const asked = statuses.filter(({ node, status }) => isPresent(settings, node, status));
+  const asked = statuses.filter(({ node, status }) => isPresent(fleet, node, status));
   if (asked.length < majority) return { kind: "too few", asked: asked.length };
   // Every lease of the generation before the present one must be over.
   const outwaitMs = present.generation > 1 ? Math.max(0, forgottenLeasesEndMs(longestLeaseMs(present)) - fleet.knownForMs) : 0;
@@ -77,7 +78,7 @@ export async function agree(
   if (missingMs > 0) return { kind: "too early", missingMs };
   const noted = asked.filter((_, i) => missing[i] === 0);
   const ballot = ballotAbove(Math.max(...noted.map(({ status }) => status.promised)), clock.random());
-  const promised = (await askEach<Promised>(noted, ({ status }) => promise(settings.keys, status.admitted, ballot))).filter(
+  const promised = (await askEach<Promised>(noted, ({ status }) => promise(fleet.keys, status.admitted, ballot))).filter(
     (each): each is { noted: Noted; answer: Extract<Promised, { kind: "promised" }> } => each.answer.kind === "promised",
   );
   if (promised.length < majority) return { kind: "crossed" };
@@ -86,7 +87,7 @@ export async function agree(
   const accepted = await askEach<Accepted>(
     promised.map((each) => each.noted),
     ({ status }) =>
-      accept(settings.keys, {
+      accept(fleet.keys, {
         noted: status.admitted,
         ballot,
         roster: next,
@@ -94,11 +95,11 @@ export async function agree(
         epoch: clock.secret(),
       }),
   );
-  return settle(settings, { next, accepted, majority });
+  return settle(fleet, { next, accepted, majority });
 }
 
 /** Every member of the present generation with a memory of this run, be it closed. */
-function isPresent({ fleet }: AdmissionSettings, node: RedisNode, status: NodeStatus): boolean {
+function isPresent(fleet: RedisFleet, node: RedisNode, status: NodeStatus): boolean {
   const isMember = fleet.members.includes(node) && !node.isExcluded && isOfThisRun(status);
   return isMember && generationNumber(status.admission?.generation ?? "") === (fleet.roster?.generation ?? 0);
 }
@@ -127,7 +128,7 @@ async function askEach<T>(nodes: readonly Noted[], call: (noted: Noted) => Scrip
 }
 
 async function settle(
-  settings: AdmissionSettings,
+  fleet: RedisFleet,
   { next, accepted, majority }: { readonly next: Roster; readonly accepted: Answers<Accepted>; readonly majority: number },
 ): Promise<Agreement> {
   const closed = accepted.flatMap(({ answer }) => (answer.kind === "accepted" ? [answer.floor] : []));
@@ -137,13 +138,13 @@ async function settle(
   }
   const floor = Math.max(...closed);
   // Before the locker changes over: the nodes are still the members of the generation that ends.
-  const staying = settings.fleet.members.filter((node) => next.members.some(({ id }) => id === node.memberId));
-  await Promise.all(staying.map((node) => enterOne(settings, node, { next, floor })));
+  const staying = fleet.members.filter((node) => next.members.some(({ id }) => id === node.memberId));
+  await Promise.all(staying.map((node) => enterOne(fleet, node, { next, floor })));
   return { kind: "agreed", roster: next };
 }
 
 async function enterOne(
-  { keys, clock }: AdmissionSettings,
+  { keys, clock }: RedisFleet,
   node: RedisNode,
   { next, floor }: { readonly next: Roster; readonly floor: number },
 ): Promise<boolean> {
@@ -156,13 +157,12 @@ async function enterOne(
  * Leads members that kept their memory, and were away when the members changed, into the present
  * generation. Its floor is that of any node that votes in it.
  */
-export async function leadIn(settings: AdmissionSettings, statuses: readonly ReadStatus[]): Promise<boolean> {
-  const { fleet } = settings;
+export async function leadIn(fleet: RedisFleet, statuses: readonly ReadStatus[]): Promise<boolean> {
   const { roster } = fleet;
   if (roster === undefined) return false;
   const numberOf = (status: NodeStatus): number => generationNumber(status.admission?.generation ?? "");
   const floors = statuses.flatMap(({ status }) =>
-    status.fleet === fleet.fleet && isOfThisRun(status) && numberOf(status) === roster.generation ? (status.floor ?? []) : [],
+    status.fleet === fleet.id && isOfThisRun(status) && numberOf(status) === roster.generation ? (status.floor ?? []) : [],
   );
   if (floors.length === 0) return false;
   const floor = Math.max(...floors);
@@ -170,13 +170,8 @@ export async function leadIn(settings: AdmissionSettings, statuses: readonly Rea
     const since = fleet.memberAt(node)?.since ?? Number.MAX_SAFE_INTEGER;
     return !node.isExcluded && isOfThisRun(status) && numberOf(status) < roster.generation && numberOf(status) >= since;
   });
-  const entered = await Promise.all(behind.map(({ node }) => enterOne(settings, node, { next: roster, floor })));
+  const entered = await Promise.all(behind.map(({ node }) => enterOne(fleet, node, { next: roster, floor })));
   return entered.includes(true);
-}
-
-interface Reconfiguration {
-  readonly change: MemberChange<ServerSource>;
-  readonly limits: ReconfigureOptions;
 }
 
 const AGAIN_MS = 40;
@@ -186,19 +181,23 @@ const AGAIN_MS = 40;
  * first. Resolves with the members once they are as asked for; LockError `LOCK_NO_QUORUM` if that takes
  * too long.
  */
-export async function reconfigure(settings: AdmissionSettings, { change, limits }: Reconfiguration): Promise<FleetMembers> {
-  const { clock, fleet, onMembers } = settings;
+export async function reconfigure(
+  fleet: RedisFleet,
+  change: MemberChange<ServerSource>,
+  limits: ReconfigureOptions,
+): Promise<FleetMembers> {
+  const { clock } = fleet;
   const wait = new ChangeWait(clock, limits);
   const newcomer = "add" in change ? fleet.openUnlessOpen(change.add) : "replace" in change ? fleet.openUnlessOpen(change.by) : undefined;
   for (;;) {
-    const statuses = await readStatuses(settings);
+    const statuses = await readStatuses(fleet);
     if (fleet.isClosed) throw closedError([]);
-    if (fleet.consider()) onMembers();
-    const step = await planOf(settings, change, newcomer);
+    fleet.look();
+    const step = await planOf(fleet, change, newcomer);
     if (step.kind === "done") return membersOf(step.roster);
-    const outcome = step.kind === "wait" ? step : await agree(settings, statuses, (present) => changed(present, step.change));
+    const outcome = step.kind === "wait" ? step : await agree(fleet, statuses, (present) => changed(present, step.change));
     if (outcome.kind === "agreed") {
-      if (fleet.adopt(outcome.roster)) onMembers();
+      fleet.adopt(outcome.roster);
       continue;
     }
     const hindrance = waitAfter(outcome, fleet.roster, AGAIN_MS * (1 + clock.random()));
@@ -212,28 +211,28 @@ type Planned =
   | { readonly kind: "wait"; readonly why: string }
   | { readonly kind: "change"; readonly change: RosterChange };
 
-async function planOf(settings: AdmissionSettings, change: MemberChange<ServerSource>, newcomer: RedisNode | undefined): Promise<Planned> {
-  const roster = settings.fleet.roster;
+async function planOf(fleet: RedisFleet, change: MemberChange<ServerSource>, newcomer: RedisNode | undefined): Promise<Planned> {
+  const roster = fleet.roster;
   if (roster === undefined) return { kind: "wait", why: "not all members of this fleet are known" };
   const done = { kind: "done", roster } as const;
   if ("maxTtlMs" in change) return roster.maxTtlMs === change.maxTtlMs ? done : { kind: "change", change: { maxTtlMs: change.maxTtlMs } };
-  const leaving = "add" in change ? undefined : memberNamed(settings, "remove" in change ? change.remove : change.replace);
+  const leaving = "add" in change ? undefined : memberNamed(fleet, "remove" in change ? change.remove : change.replace);
   if ("remove" in change) {
     if (leaving === undefined) return done;
-    return votersLeft(settings, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { remove: leaving.id } };
+    return votersLeft(fleet, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { remove: leaving.id } };
   }
   if (newcomer === undefined) throw new Error("a change that adds a member has a newcomer");
-  const id = await idOf(settings, newcomer);
+  const id = await idOf(fleet, newcomer);
   if (id === undefined)
     return { kind: "wait", why: `${newcomer.name} (${newcomer.address}) cannot be asked: ${newcomer.connection.cause}` };
   if (roster.members.some((member) => member.id === id)) return done;
   const by = { id, address: newcomer.address };
-  if ("add" in change) return votersLeft(settings, { roster, leaving: undefined, joining: 1 }) ?? { kind: "change", change: { add: by } };
+  if ("add" in change) return votersLeft(fleet, { roster, leaving: undefined, joining: 1 }) ?? { kind: "change", change: { add: by } };
   if (leaving === undefined)
     throw new RangeError(
       `no member is called ${change.replace}; the members are ${roster.members.map(({ address }) => address).join(", ")}`,
     );
-  return votersLeft(settings, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { replace: leaving.id, by } };
+  return votersLeft(fleet, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { replace: leaving.id, by } };
 }
 
 /**
@@ -241,7 +240,7 @@ async function planOf(settings: AdmissionSettings, change: MemberChange<ServerSo
  * it.
  */
 function votersLeft(
-  { fleet }: AdmissionSettings,
+  fleet: RedisFleet,
   { roster, leaving, joining }: { readonly roster: Roster; readonly leaving: Member | undefined; readonly joining: 0 | 1 },
 ): Planned | undefined {
   const isReplaced = leaving !== undefined && joining === 0;
@@ -251,7 +250,7 @@ function votersLeft(
   return voters >= needed ? undefined : { kind: "wait", why: `${voters} members that stay can vote, and ${needed} are needed` };
 }
 
-function memberNamed({ fleet }: AdmissionSettings, name: string): Member | undefined {
+function memberNamed(fleet: RedisFleet, name: string): Member | undefined {
   const { roster } = fleet;
   return roster?.members.find(
     ({ id, address }) =>
@@ -260,18 +259,19 @@ function memberNamed({ fleet }: AdmissionSettings, name: string): Member | undef
 }
 
 /** The id under which the newcomer becomes a member: it is lost with its memory. */
-async function idOf(settings: AdmissionSettings, node: RedisNode): Promise<string | undefined> {
+async function idOf(fleet: RedisFleet, node: RedisNode): Promise<string | undefined> {
   await node.met();
-  const [read] = await readStatuses(settings, [node]);
+  const [read] = await readStatuses(fleet, [node]);
   if (read === undefined) return undefined;
-  const { fleet, id, runId, unknownFormat } = read.status;
-  const twin = settings.fleet.members.find((member) => member !== node && member.status?.runId === runId);
+  const { id, runId, unknownFormat } = read.status;
+  const other = read.status.fleet;
+  const twin = fleet.members.find((member) => member !== node && member.status?.runId === runId);
   if (twin !== undefined && twin.memberId !== id)
     throw new RangeError(`${node.address} is the server of ${twin.name} (${twin.address}), which is a member`);
-  if (unknownFormat !== undefined || (fleet !== undefined && fleet !== settings.fleet.fleet))
-    throw new RangeError(`${node.address} belongs to another fleet (${fleet ?? `format ${unknownFormat}`}): clear it first`);
+  if (unknownFormat !== undefined || (other !== undefined && other !== fleet.id))
+    throw new RangeError(`${node.address} belongs to another fleet (${other ?? `format ${unknownFormat}`}): clear it first`);
   if (id !== undefined) return id;
-  return (await answered(() => openAdmissionOf(settings, node), node))?.id;
+  return (await answered(() => openAdmissionOf(fleet, node), node))?.id;
 }
 
 function waitAfter(outcome: Agreement | Extract<Planned, { kind: "wait" }>, roster: Roster | undefined, againMs: number): Wait {
@@ -290,16 +290,15 @@ function waitAfter(outcome: Agreement | Extract<Planned, { kind: "wait" }>, rost
  * Founds a fleet whose members `without` are down. Only for nodes that have never been a fleet:
  * what those that are down remember of one is not asked for.
  */
-export async function foundWithout(settings: AdmissionSettings, without: readonly string[]): Promise<FleetMembers> {
-  const { fleet, onMembers } = settings;
+export async function foundWithout(fleet: RedisFleet, without: readonly string[]): Promise<FleetMembers> {
   const absent = fleet.configured.filter(({ name, address }) => without.includes(name) || without.includes(address));
   if (absent.length !== without.length) throw new RangeError(`${without.join(", ")} must name nodes of this locker`);
   const up = absent.find(({ connection }) => connection.isUp);
   if (up !== undefined) throw new RangeError(`${up.name} (${up.address}) can be reached, so the fleet is founded with it`);
-  const statuses = await readStatuses(settings);
-  if (fleet.consider()) onMembers();
+  const statuses = await readStatuses(fleet);
+  fleet.look();
   if (fleet.roster !== undefined) return membersOf(fleet.roster);
-  const seen = await Promise.all(statuses.map(({ node, status }) => examineNode(settings, node, status)));
+  const seen = await Promise.all(statuses.map(({ node, status }) => examineNode(fleet, node, status)));
   const nodes = seen.flatMap((each) => (each === undefined || each === "changed since" || each.status.fleet !== undefined ? [] : [each]));
   if (nodes.length + absent.length < fleet.configured.length || nodes.length <= absent.length)
     throw new LockError(
@@ -307,13 +306,13 @@ export async function foundWithout(settings: AdmissionSettings, without: readonl
       `${nodes.length} of ${fleet.configured.length} nodes can be founded without ${without.join(", ")}; all others are needed, and a majority`,
     );
   const outcome = await found(
-    settings,
+    fleet,
     nodes,
     absent.map(({ address }) => address),
   );
   if (outcome.kind === "blocked") throw new LockError("LOCK_NO_QUORUM", outcome.reason);
-  await readStatuses(settings);
-  if (fleet.consider()) onMembers();
+  await readStatuses(fleet);
+  fleet.look();
   if (fleet.roster === undefined) throw new LockError("LOCK_NO_QUORUM", "nodes have changed while the fleet was founded; ask again");
   return membersOf(fleet.roster);
 }

@@ -4,9 +4,9 @@
 // nodes get new epochs in the same script. Only then the floor is raised and the node admitted, if
 // it still has that memory and its server that run. At the end: how a fleet is founded.
 import { createHash } from "node:crypto";
-import type { Clock } from "../../platform/clock.js";
 import type { AdmissionWay } from "../../protocol/events.js";
 import { causeOf } from "../connection.js";
+import type { RedisFleet } from "../fleet.js";
 import type { RedisNode } from "../node.js";
 import {
   type AdmitArguments,
@@ -22,14 +22,7 @@ import {
   readmit,
   status,
 } from "../record.js";
-import type { Keys } from "../script-call.js";
-import type { CheckSettings } from "./fleet-check.js";
 import type { SeenNode, Step } from "./plan.js";
-
-export interface AdmissionSettings extends CheckSettings {
-  readonly keys: Keys;
-  readonly clock: Clock;
-}
 
 /** What a new fleet allows if no locker was configured with another. */
 const DEFAULT_MAX_TTL_MS = 60_000;
@@ -40,10 +33,10 @@ export interface ReadStatus {
 }
 
 /** Reads the status of every node that can be asked. One that does not answer is not seen. */
-export async function readStatuses({ fleet, keys }: AdmissionSettings, nodes = fleet.all): Promise<readonly ReadStatus[]> {
+export async function readStatuses(fleet: RedisFleet, nodes = fleet.all): Promise<readonly ReadStatus[]> {
   const statuses = await Promise.all(
     nodes.map(async (node) => {
-      const answer = await answered(() => node.connection.run(status(keys)), node);
+      const answer = await answered(() => node.connection.run(status(fleet.keys)), node);
       if (answer === undefined) return [];
       node.noteStatus(answer);
       return [{ node, status: answer }];
@@ -56,17 +49,12 @@ export async function readStatuses({ fleet, keys }: AdmissionSettings, nodes = f
  * What the plan needs to know of a node; opens its admission if it is not admitted. undefined: it
  * did not answer.
  */
-export async function examineNode(
-  settings: AdmissionSettings,
-  node: RedisNode,
-  seen: NodeStatus,
-): Promise<SeenNode | "changed since" | undefined> {
-  const { fleet } = settings;
+export async function examineNode(fleet: RedisFleet, node: RedisNode, seen: NodeStatus): Promise<SeenNode | "changed since" | undefined> {
   const member = fleet.memberAt(node);
   const named = { name: node.name, status: seen, ...(member === undefined ? {} : { member }) };
   if (isAdmitted(seen) && seen.admission?.generation === fleet.generation) return named;
   return answered(async () => {
-    const made = await openAdmissionOf(settings, node);
+    const made = await openAdmissionOf(fleet, node);
     // Since the status was read it was admitted by another locker, its server was restarted, or its
     // memory was lost (its id is new): the status says nothing about the memory that the nonce
     // pins.
@@ -77,13 +65,13 @@ export async function examineNode(
 }
 
 /** Also asks the node to join the fleet that this locker would found. */
-export function openAdmissionOf(settings: AdmissionSettings, node: RedisNode, founding = ""): Promise<OpenAdmission | undefined> {
-  const { keys, clock, fleet } = settings;
+export function openAdmissionOf(fleet: RedisFleet, node: RedisNode, founding = ""): Promise<OpenAdmission | undefined> {
+  const { keys, clock } = fleet;
   const given = {
     nonce: clock.secret(),
     id: clock.secret(),
     wallMs: clock.wallMs(),
-    maxTtlMs: settings.maxTtlMs ?? DEFAULT_MAX_TTL_MS,
+    maxTtlMs: fleet.askedMaxTtlMs ?? DEFAULT_MAX_TTL_MS,
     // What it was admitted for before it became a member, or became one again, counts no more.
     since: fleet.memberAt(node)?.since ?? 0,
     founding,
@@ -97,15 +85,11 @@ export function openAdmissionOf(settings: AdmissionSettings, node: RedisNode, fo
  * last is opened; but if every nonce is still there after the last was stored, they were all there
  * together then. Otherwise those that did not, or that join another fleet.
  */
-export async function notTogether(
-  settings: AdmissionSettings,
-  seen: readonly SeenNode[],
-  founding?: string,
-): Promise<readonly NotTogether[]> {
+export async function notTogether(fleet: RedisFleet, seen: readonly SeenNode[], founding?: string): Promise<readonly NotTogether[]> {
   const looks = await Promise.all(
     seen.map(async ({ name, opened: made }): Promise<NotTogether | undefined> => {
-      const node = nodeCalled(settings, name);
-      const now = node === undefined ? undefined : await answered(() => openAdmissionOf(settings, node, founding), node);
+      const node = nodeCalled(fleet, name);
+      const now = node === undefined ? undefined : await answered(() => openAdmissionOf(fleet, node, founding), node);
       if (now === undefined || now.runId !== made?.runId || now.nonce !== made.nonce) return { name, why: "changed" };
       // Members of a fleet that is known are taken by the nonce alone, as they are when they are
       // rebuilt: what late founders wrote beside it may stay for ever.
@@ -142,29 +126,26 @@ export async function readsDurable({ connection }: RedisNode, { isReplicated }: 
   return log === "yes" && sync === "always" && sparesRewrites === "no";
 }
 
-export function nodeCalled({ fleet }: AdmissionSettings, name: string): RedisNode | undefined {
+export function nodeCalled(fleet: RedisFleet, name: string): RedisNode | undefined {
   return fleet.members.find((node) => node.name === name);
 }
 
 /** Takes the steps that need not wait any more; true if a node was admitted. */
-export async function admitAll(
-  settings: AdmissionSettings,
-  steps: readonly Exclude<Step, { kind: "found" | "blocked" }>[],
-): Promise<boolean> {
+export async function admitAll(fleet: RedisFleet, steps: readonly Exclude<Step, { kind: "found" | "blocked" }>[]): Promise<boolean> {
   // The wall clock is right only if so many had lost their memory at the same time.
   const among = steps.find((step) => step.kind === "outlived")?.among;
-  if (among !== undefined && (await notTogether(settings, among)).length > 0) return false;
-  const visits = await readFloors(settings, steps);
+  if (among !== undefined && (await notTogether(fleet, among)).length > 0) return false;
+  const visits = await readFloors(fleet, steps);
   // After the floors: a mark that is stored on those nodes from then on does not count.
-  const marks = await readMarks(settings, visits);
+  const marks = await readMarks(fleet, visits);
   const highest = Math.max(0, ...visits.values());
   const admitted = await Promise.all(
     steps.map(async (step) => {
       const others = [...visits.keys()].filter((name) => name !== step.node.name).length;
       if (step.kind === "rebuilt" && others < step.needed) return false;
-      if (!(await giveMarks(settings, step.node, marks))) return false;
+      if (!(await giveMarks(fleet, step.node, marks))) return false;
       const floor = Math.max(highest, step.kind === "outlived" ? lowestByClock(step) : 0);
-      return admitOne(settings, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
+      return admitOne(fleet, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
     }),
   );
   return admitted.includes(true);
@@ -178,16 +159,13 @@ function lowestByClock({ node, among }: Extract<Step, { kind: "outlived" }>): nu
   return Math.max(node.opened?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
 }
 
-async function readFloors(
-  { fleet, keys, clock }: AdmissionSettings,
-  steps: readonly { readonly node: SeenNode }[],
-): Promise<Map<string, number>> {
+async function readFloors(fleet: RedisFleet, steps: readonly { readonly node: SeenNode }[]): Promise<Map<string, number>> {
   const asking = new Set(steps.map(({ node }) => node.name));
   const visits = new Map<string, number>();
   await Promise.all(
     fleet.members.map(async (node) => {
       if (asking.has(node.name)) return;
-      const visited = await answered(() => node.connection.run(readFloor(keys, clock.secret(), fleet.generation)), node);
+      const visited = await answered(() => node.connection.run(readFloor(fleet.keys, fleet.clock.secret(), fleet.generation)), node);
       if (visited !== undefined) visits.set(node.name, visited);
     }),
   );
@@ -195,12 +173,12 @@ async function readFloors(
 }
 
 /** The highest marks of those that were visited; one that does not answer was not visited. */
-async function readMarks({ fleet, keys }: AdmissionSettings, visits: Map<string, number>): Promise<Marks> {
+async function readMarks(fleet: RedisFleet, visits: Map<string, number>): Promise<Marks> {
   const highest = new Map<string, number>();
   await Promise.all(
     fleet.members.map(async (node) => {
       if (!visits.has(node.name)) return;
-      const stored = await answered(() => node.connection.run(mark(keys, new Map())), node);
+      const stored = await answered(() => node.connection.run(mark(fleet.keys, new Map())), node);
       if (stored === undefined) visits.delete(node.name);
       for (const [name, number] of stored?.marks ?? []) highest.set(name, Math.max(number, highest.get(name) ?? 0));
     }),
@@ -208,10 +186,10 @@ async function readMarks({ fleet, keys }: AdmissionSettings, visits: Map<string,
   return highest;
 }
 
-async function giveMarks(settings: AdmissionSettings, { name }: SeenNode, marks: Marks): Promise<boolean> {
-  const node = nodeCalled(settings, name);
+async function giveMarks(fleet: RedisFleet, { name }: SeenNode, marks: Marks): Promise<boolean> {
+  const node = nodeCalled(fleet, name);
   if (node === undefined || marks.size === 0) return node !== undefined;
-  return (await answered(() => node.connection.run(mark(settings.keys, marks)), node)) !== undefined;
+  return (await answered(() => node.connection.run(mark(fleet.keys, marks)), node)) !== undefined;
 }
 
 /** `isNew`: the members have the ids with which their admissions were opened. */
@@ -225,10 +203,10 @@ interface Admitting {
   readonly founding?: string;
 }
 
-export async function admitOne(settings: AdmissionSettings, seen: SeenNode, admitting: Admitting): Promise<boolean> {
-  const { keys, clock, fleet } = settings;
-  const node = nodeCalled(settings, seen.name);
-  const { floor, way, founding = "", membership = knownFleet(settings) } = admitting;
+export async function admitOne(fleet: RedisFleet, seen: SeenNode, admitting: Admitting): Promise<boolean> {
+  const { keys, clock } = fleet;
+  const node = nodeCalled(fleet, seen.name);
+  const { floor, way, founding = "", membership = knownFleet(fleet) } = admitting;
   if (node === undefined || seen.opened === undefined || membership === undefined) return false;
   const { isNew, ...fleetOf } = membership;
   const { runId, nonce, id } = seen.opened;
@@ -243,7 +221,7 @@ export async function admitOne(settings: AdmissionSettings, seen: SeenNode, admi
   const call = way === "durable" ? readmit(keys, memory) : admit(keys, given);
   const admittedAt = await answered(() => node.connection.run(call), node);
   if (admittedAt === undefined) return false;
-  settings.onEvent({ kind: "admitted", node: node.name, way, floor: admittedAt });
+  fleet.onEvent({ kind: "admitted", node: node.name, way, floor: admittedAt });
   return true;
 }
 
@@ -252,8 +230,8 @@ function isCopy(nodes: readonly RedisNode[], node: RedisNode, id: string): boole
   return nodes.some((other) => other !== node && other.status?.id === id);
 }
 
-function knownFleet({ fleet: { roster, fleet } }: AdmissionSettings): Membership | undefined {
-  return roster === undefined || fleet === undefined ? undefined : { fleet, roster };
+function knownFleet({ roster, id }: RedisFleet): Membership | undefined {
+  return roster === undefined || id === undefined ? undefined : { fleet: id, roster };
 }
 
 /** The node's answer, or undefined if it cannot be asked: the next status says why. */
@@ -274,47 +252,47 @@ export async function answered<T>(ask: () => Promise<T>, node: RedisNode): Promi
  * so founds the same fleet with the same floor. `absent` are members that the operator leaves out:
  * they are admitted when they come, like nodes that lost their memory.
  */
-export async function found(settings: AdmissionSettings, nodes: readonly SeenNode[], absent: readonly string[] = []): Promise<Founded> {
+export async function found(fleet: RedisFleet, nodes: readonly SeenNode[], absent: readonly string[] = []): Promise<Founded> {
   const opened = nodes.flatMap(({ opened: made }) => made ?? []);
-  const membership = membershipOf(settings, nodes, absent);
+  const membership = membershipOf(fleet, nodes, absent);
   // A node that is asked by founders with different lists joins the first, and the others are not
   // founded: lists that share a node may each have a majority without it.
-  const founding = foundingOf(settings, membership.roster);
+  const founding = foundingOf(fleet, membership.roster);
   // A node whose admission was opened after another had been admitted may have forgotten leases of
   // this very fleet.
-  const others = await notTogether(settings, nodes, founding);
+  const others = await notTogether(fleet, nodes, founding);
   const joined = others.filter(({ why }) => why === "another fleet").map(({ name }) => name);
-  if (joined.length > 0) return { kind: "blocked", nodes, reason: anotherList(settings, joined) };
+  if (joined.length > 0) return { kind: "blocked", nodes, reason: anotherList(fleet, joined) };
   if (others.length > 0) return { kind: "not yet" };
   const floor = Math.max(...opened.map(({ proposedFloor }) => proposedFloor), ...nodes.map(({ status: seen }) => seen.floor ?? 0));
   const way = "bootstrap";
-  const admitted = await Promise.all(nodes.map((node) => admitOne(settings, node, { floor, way, membership, founding })));
+  const admitted = await Promise.all(nodes.map((node) => admitOne(fleet, node, { floor, way, membership, founding })));
   return { kind: admitted.includes(true) ? "founded" : "not yet" };
 }
 
 type Founded = { readonly kind: "founded" | "not yet" } | Extract<Step, { kind: "blocked" }>;
 
 /** Ends with 16 characters that are the same for every locker with the same list of nodes. */
-function foundingOf({ fleet }: AdmissionSettings, { members }: Roster): string {
+function foundingOf(fleet: RedisFleet, { members }: Roster): string {
   const list = fleet.configured.map(({ address }) => address).sort();
   const key = createHash("sha256").update(list.join(" ")).digest("base64url").slice(0, 16);
   return `${members.map(({ id }) => id).join(" ")}|${key}`;
 }
 
-function anotherList({ keys, fleet }: AdmissionSettings, names: readonly string[]): string {
+function anotherList(fleet: RedisFleet, names: readonly string[]): string {
   const here = fleet.configured.map(({ address }) => address).join(", ");
-  return `${names.join(" and ")} would be founded into another fleet by a locker with another list of nodes, or with other addresses of the same (here: ${here}); give every locker the same list, or let one found the fleet before the others start; then delete ${keys.node} there`;
+  return `${names.join(" and ")} would be founded into another fleet by a locker with another list of nodes, or with other addresses of the same (here: ${here}); give every locker the same list, or let one found the fleet before the others start; then delete ${fleet.keys.node} there`;
 }
 
-function membershipOf(settings: AdmissionSettings, founders: readonly SeenNode[], absent: readonly string[]): Membership {
+function membershipOf(fleet: RedisFleet, founders: readonly SeenNode[], absent: readonly string[]): Membership {
   const opened = founders.flatMap(({ opened: made }: { opened?: OpenAdmission }) => made ?? []);
   const maxTtlMs = Math.max(...opened.map(({ proposedMaxTtlMs }) => proposedMaxTtlMs));
   const members = founders.map((node) => ({
     id: node.opened?.id ?? "",
-    address: nodeCalled(settings, node.name)?.address ?? "",
+    address: nodeCalled(fleet, node.name)?.address ?? "",
     since: 1,
   }));
-  for (const address of absent) members.push({ id: settings.clock.secret(), address, since: 1 });
+  for (const address of absent) members.push({ id: fleet.clock.secret(), address, since: 1 });
   // In one order for all founders.
   members.sort((one, other) => (one.id < other.id ? -1 : 1));
   const ids = members.map(({ id }) => id).join(" ");

@@ -5,8 +5,9 @@ import { systemClock } from "../../../src/platform/clock.js";
 import type { NodeEvent } from "../../../src/protocol/events.js";
 import type { OpenFleet } from "../../../src/protocol/fleet.js";
 import type { LockNode, ServerSource } from "../../../src/protocol/node.js";
-import { type OpenNodesOptions, openNodes } from "../../../src/redis/fleet.js";
+import type { FleetOptions } from "../../../src/redis/fleet.js";
 import { type OpenLink, openLink } from "../../../src/redis/link.js";
+import { openFleet } from "../../../src/redis/open-fleet.js";
 
 /** What is reported from some moment on. */
 export interface Reports {
@@ -56,10 +57,10 @@ class Recorder {
 }
 
 /** Opens and waits for nothing. */
-export function open(urls: readonly ServerSource[], options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">): Opened {
+export function open(urls: readonly ServerSource[], options: Partial<FleetOptions> & Pick<FleetOptions, "namespace">): Opened {
   const recorder = new Recorder();
   const reports = recorder.fromNow();
-  const fleet = openNodes({
+  const fleet = openFleet({
     nodes: urls,
     nodeTimeoutMs: 10_000,
     connectTimeoutMs: 10_000,
@@ -89,7 +90,7 @@ export function open(urls: readonly ServerSource[], options: Partial<OpenNodesOp
 /** Opens and waits until the fleet has been founded or met. */
 export async function opened(
   urls: readonly ServerSource[],
-  options: Partial<OpenNodesOptions> & Pick<OpenNodesOptions, "namespace">,
+  options: Partial<FleetOptions> & Pick<FleetOptions, "namespace">,
 ): Promise<Opened> {
   const fleet = open(urls, options);
   await fleet.fleet.settled();

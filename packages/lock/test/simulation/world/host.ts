@@ -3,7 +3,7 @@ import { QuorumLocker } from "#lock/locker.js";
 import { type Policy, readPolicy } from "#lock/options/policy.js";
 import type { NodeEvent } from "#lock/protocol/events.js";
 import type { OpenFleet } from "#lock/protocol/fleet.js";
-import { openNodes } from "#lock/redis/fleet.js";
+import { openFleet } from "#lock/redis/open-fleet.js";
 import { type Chance, ClientProcess } from "../engine.js";
 import { Path } from "../network.js";
 import { SimLink } from "../sim-link.js";
@@ -73,7 +73,7 @@ export class Host {
     this.#links = [];
     const { policy, sources } = policyOf(scenario, rules, processName);
     if (rules.lists === "two" && this.#processes > 1) sources[sources.length - 1] = urlOf(scenario.nodes);
-    const fleet = openNodes({
+    const fleet = openFleet({
       ...policy,
       nodes: sources,
       clock: process,

@@ -2,28 +2,27 @@
 // more when it is carried out.
 import { expect, test } from "vitest";
 import { admitAll, found } from "../../../../src/redis/admission/steps.js";
-import type { FleetNodes } from "../../../../src/redis/fleet-nodes.js";
+import type { RedisFleet } from "../../../../src/redis/fleet.js";
 import { admitScript, openAdmissionScript } from "../../../../src/redis/lua.generated.js";
 import type { RedisNode } from "../../../../src/redis/node.js";
 import type { NodeStatus, OpenAdmission } from "../../../../src/redis/record.js";
 import { keysOf, type ScriptCall } from "../../../../src/redis/script-call.js";
 import { ManualClock } from "../../manual-clock.js";
 
-function fleetOf(nodes: readonly RedisNode[]): FleetNodes {
+function fleetOf(nodes: readonly RedisNode[]): RedisFleet {
   return {
     members: nodes,
     configured: nodes,
     all: nodes,
     generation: "",
     roster: { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 },
-    fleet: "f",
+    id: "f",
     memberAt: () => undefined,
-  } as Partial<FleetNodes> as FleetNodes;
-}
-
-function settingsOf(nodes: readonly RedisNode[]) {
-  const settings = { fleet: fleetOf(nodes), onMembers: () => {}, onMaxTtl: () => {} };
-  return { ...settings, keys: keysOf("n"), clock: new ManualClock(), maxTtlMs: 1, onEvent: () => {}, onRefusal: () => {} };
+    keys: keysOf("n"),
+    clock: new ManualClock(),
+    askedMaxTtlMs: 1,
+    onEvent: () => {},
+  } as Partial<RedisFleet> as RedisFleet;
 }
 
 /**
@@ -44,7 +43,7 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
   const opened: OpenAdmission = { runId: "r", id: "i", nonce: "t", ...lost, founding: "" };
   const node = { name: "n3", status: {} as NodeStatus, opened };
   return {
-    admitted: await admitAll(settingsOf(nodes), [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]),
+    admitted: await admitAll(fleetOf(nodes), [{ kind: "rebuilt", node, needed: 2, waitMs: 0 }]),
     floors: given,
   };
 }
@@ -83,7 +82,7 @@ async function believedTogether(
     };
     return { name, connection: { isUp: true, run }, status: undefined } as unknown as RedisNode;
   });
-  const settings = settingsOf(nodes);
+  const settings = fleetOf(nodes);
   // The second is not admitted, but its floor counts.
   const seen = nodes.map(({ name }, i) => ({
     name,
