@@ -3,7 +3,7 @@ import { migrate } from "@palisade/gateway";
 import { CitusCluster, type PostgresServer } from "@palisade/testkit";
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { distribute } from "../../src/store/migrate.js";
-import { brokenThroughCrashes } from "../support/crashes.js";
+import { brokenThroughDatabaseCrashes } from "../support/histories.js";
 
 describe("G3 servers of Citus are killed under load", () => {
   test.for(["worker", "coordinator"] as const)(
@@ -19,7 +19,7 @@ describe("G3 servers of Citus are killed under load", () => {
         await server.crash();
         await server.restart();
       });
-      expect(await brokenThroughCrashes({ databaseUrl, crashes, writesBetween: 100, onTestFinished })).toEqual([]);
+      expect(await brokenThroughDatabaseCrashes(databaseUrl, crashes, 100)).toEqual([]);
     },
   );
 });

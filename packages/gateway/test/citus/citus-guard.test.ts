@@ -1,5 +1,5 @@
 // Own tables beside distributed fences: what differs from plain Postgres.
-import { describe, expect, test, uniqueName } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
 
 describe("palisade.guard on Citus", () => {
   test("G5 takes no transaction that would read its own tables as they were before it waited", async ({ connect }) => {

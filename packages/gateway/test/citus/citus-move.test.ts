@@ -2,8 +2,7 @@
 // docs/citus.md.
 import { readFileSync } from "node:fs";
 import { connectTo } from "@palisade/testkit";
-import { describe, expect, test, uniqueName } from "../support/fixtures.js";
-import { runProgram } from "../support/gateway-process.js";
+import { describe, expect, runProgram, test, uniqueName } from "../support/fixtures.js";
 import { get, put } from "../support/wire.js";
 
 async function run(url: string, ...statements: readonly string[]): Promise<readonly Record<string, unknown>[]> {

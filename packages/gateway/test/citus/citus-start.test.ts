@@ -3,8 +3,7 @@
 import { migrate } from "@palisade/gateway";
 import { queryAt, type TestDatabase } from "@palisade/testkit";
 import { distribute } from "../../src/store/migrate.js";
-import { test as base, createGateway, describe, eventually, expect, quiet } from "../support/fixtures.js";
-import { type ProgramResult, runProgram } from "../support/gateway-process.js";
+import { test as base, createGateway, describe, eventually, expect, type ProgramResult, quiet, runProgram } from "../support/fixtures.js";
 import { get, put } from "../support/wire.js";
 
 /** Migrated, on servers that have Citus, and not distributed. */

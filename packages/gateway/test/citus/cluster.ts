@@ -6,8 +6,7 @@ import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { engineOf, type Shards } from "../../src/store/engine.js";
 import { distribute, migrate } from "../../src/store/migrate.js";
-import { longTimeouts } from "../support/long-timeouts.js";
-import { uniqueName } from "../support/store.js";
+import { longTimeouts, uniqueName } from "../support/fixtures.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 export { uniqueName };

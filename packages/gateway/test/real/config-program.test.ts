@@ -4,8 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeApiKey } from "@palisade/gateway";
 import { scratchFolder } from "@palisade/testkit";
-import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
-import { runProgram } from "../support/gateway-process.js";
+import { describe, eventually, expect, runProgram, test, uniqueName } from "../support/fixtures.js";
 import { get, put } from "../support/wire.js";
 
 const databaseUrl = "postgres://user:hunter2@127.0.0.1:1/app";

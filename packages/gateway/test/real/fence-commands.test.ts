@@ -1,7 +1,6 @@
 // The program's commands about the user's own tables, run as a process.
-import { runProgram } from "../support/gateway-process.js";
-import { fencedTable } from "../support/own-table.js";
-import { expect, test } from "../support/store.js";
+import { expect, runProgram, test } from "../support/fixtures.js";
+import { fencedTable } from "../support/sql.js";
 
 test("what is fenced and the ways around it can be asked by the program", async ({ connect, database }) => {
   const client = await connect();

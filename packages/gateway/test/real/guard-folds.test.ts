@@ -5,7 +5,8 @@ import fc from "fast-check";
 import type pg from "pg";
 import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
-import { cutWaitingSessions, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { cutWaitingSessions, untilSomebodyWaits } from "../support/sql.js";
 
 const NOT_FOR_POSTGRES = '"\\u0000"';
 

@@ -3,7 +3,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
-import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { untilSomebodyWaits } from "../support/sql.js";
 
 type Batch = Extract<StoreEvent, { kind: "batch" }>;
 

@@ -1,7 +1,7 @@
 // What may grow is bounded: the time of a patch, the size of a document, and the history.
 import type { FencedStore } from "../../src/fenced-store.js";
-import { put } from "../support/statement.js";
-import { describe, expect, test, uniqueName } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { put } from "../support/sql.js";
 
 const members = (count: number, value: (index: number) => unknown): string =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`member ${index}`, value(index)])));

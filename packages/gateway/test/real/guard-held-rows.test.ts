@@ -4,8 +4,8 @@
 import type pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
-import { put } from "../support/statement.js";
-import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { type Connect, describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { put, untilSomebodyWaits } from "../support/sql.js";
 
 const write = (store: FencedStore, resource: string, token = 5): Promise<Verdict> => store.write(put(resource, token, "1"));
 const transact = (store: FencedStore, resource: string) => store.transaction({ operations: [put(resource, 5, "1")] });

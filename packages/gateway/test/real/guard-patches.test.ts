@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { put, runStatement } from "../support/statement.js";
-import { type Connect, describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { type Connect, describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { put, runStatement, untilSomebodyWaits } from "../support/sql.js";
 
 const patch = (resource: string, value: string, rest: Partial<WriteRequest> = {}): WriteRequest => ({
   op: "patch",

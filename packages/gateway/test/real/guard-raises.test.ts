@@ -3,8 +3,8 @@
 import type { Issued } from "../../src/fence/verdict.js";
 import type { StoreEvent } from "../../src/fenced-store.js";
 import type { StoreConfig } from "../../src/postgres-store.js";
-import { put, runStatement, statementText, statementValues, ways } from "../support/statement.js";
-import { describe, expect, test, uniqueName } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { put } from "../support/sql.js";
 
 /** Issued up to 100; 666 and above were not; for 77 the lock cannot be asked. */
 function lockNodes() {
@@ -123,23 +123,6 @@ describe("G4 with the lock's nodes known", () => {
     });
     expect(await store.write({ op: "put", resource, token: 5, value: "1" })).toMatchObject({ kind: "accepted", rev: 1, created: true });
   });
-
-  for (const way of ways)
-    test(`G4 the statement lets an unverified row through only where it raises nothing (rows: ${way})`, async ({ connect }) => {
-      const client = await connect();
-      const [there, absent] = [uniqueName(), uniqueName()];
-      await runStatement({ client }, put(there, 5, "1"));
-      const accepts = async (resource: string, token: number): Promise<boolean> => {
-        const values = statementValues([put(resource, token, "2")], { way, verified: false });
-        return (await client.query(statementText(way), values)).rowCount === 1;
-      };
-      expect([await accepts(there, 6), await accepts(there, 4), await accepts(absent, 1), await accepts(there, 5)]).toEqual([
-        false,
-        false,
-        false,
-        true,
-      ]);
-    });
 
   test("every raise and every question is reported", async ({ openStore }) => {
     const events: StoreEvent[] = [];

@@ -2,8 +2,8 @@
 // a transaction as well, if one of its operations has a number.
 import type { TransactionVerdict, Verdict, WriteRequest } from "../../src/fence/verdict.js";
 import type { StoreEvent } from "../../src/fenced-store.js";
-import { put } from "../support/statement.js";
-import { describe, expect, test, uniqueName } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { put } from "../support/sql.js";
 
 const numbered = (resource: string, seq = 1, value = "1"): WriteRequest => ({ ...put(resource, 5, value), seq });
 const kindsOf = (verdicts: readonly (Verdict | TransactionVerdict)[]) => verdicts.map(({ kind }) => kind).sort();

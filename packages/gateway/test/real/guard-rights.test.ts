@@ -5,8 +5,8 @@ import { describe, expect, test as fresh } from "@palisade/testkit/vitest";
 import type pg from "pg";
 import { openStore } from "../../src/postgres-store.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
-import { writeUnder } from "../support/own-table.js";
-import { test } from "../support/store.js";
+import { test } from "../support/fixtures.js";
+import { writeUnder } from "../support/sql.js";
 
 const PINNED = "search_path=pg_catalog, pg_temp";
 

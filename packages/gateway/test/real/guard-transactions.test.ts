@@ -1,8 +1,8 @@
 // Several resources, all or nothing, in one statement.
 import type { WriteRequest } from "../../src/fence/verdict.js";
 import type { StoreEvent } from "../../src/fenced-store.js";
-import { put } from "../support/statement.js";
-import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { put, untilSomebodyWaits } from "../support/sql.js";
 
 const fresh = (count: number): string[] => Array.from({ length: count }, () => uniqueName("t"));
 

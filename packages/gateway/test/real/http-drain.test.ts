@@ -1,9 +1,8 @@
 import { Agent, request } from "node:http";
 import { startChild } from "@palisade/testkit";
 import pg from "pg";
-import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
-import { type GatewayProcess, program } from "../support/gateway-process.js";
-import { untilSomebodyWaits } from "../support/store.js";
+import { describe, eventually, expect, type GatewayProcess, gatewayProgram as program, test, uniqueName } from "../support/fixtures.js";
+import { untilSomebodyWaits } from "../support/sql.js";
 import { type Answer, get, put, RawConnection } from "../support/wire.js";
 
 /** A write that waits in the database until the test lets it go. */

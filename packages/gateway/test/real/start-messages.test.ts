@@ -6,8 +6,7 @@ import pg from "pg";
 import { bringUpToDate } from "../../src/migrate-at-start.js";
 import { createLog } from "../../src/observe/log.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
-import { createGateway, quiet } from "../support/fixtures.js";
-import { program, runProgram } from "../support/gateway-process.js";
+import { createGateway, gatewayProgram as program, quiet, runProgram } from "../support/fixtures.js";
 import { get, put } from "../support/wire.js";
 
 /** A port of this machine that nothing answers at. */

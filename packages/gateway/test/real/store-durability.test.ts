@@ -8,9 +8,8 @@ import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { fencedWrite } from "../../src/write/statement.js";
-import { longTimeouts } from "../support/long-timeouts.js";
-import { plainForm, statementValues } from "../support/statement.js";
-import { uniqueName } from "../support/store.js";
+import { longTimeouts, uniqueName } from "../support/fixtures.js";
+import { plainForm, statementValues } from "../support/sql.js";
 
 const stores: FencedStore[] = [];
 const pairs: PostgresPair[] = [];

@@ -8,8 +8,8 @@ import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
-import { longTimeouts } from "../support/long-timeouts.js";
-import { uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { longTimeouts, uniqueName } from "../support/fixtures.js";
+import { untilSomebodyWaits } from "../support/sql.js";
 
 let server: PostgresServer;
 let proxy: FaultProxy;

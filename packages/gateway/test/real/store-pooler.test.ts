@@ -8,9 +8,8 @@ import pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { migrate } from "../../src/store/migrate.js";
-import { longTimeouts } from "../support/long-timeouts.js";
-import { put } from "../support/statement.js";
-import { test as base, describe, expect, uniqueName } from "../support/store.js";
+import { test as base, describe, expect, longTimeouts, uniqueName } from "../support/fixtures.js";
+import { put } from "../support/sql.js";
 
 type StartPooler = (mode: PgbouncerOptions["mode"], settings?: PgbouncerOptions["settings"]) => Promise<string>;
 type Open = (databaseUrl: string, config?: Partial<StoreConfig>) => Promise<FencedStore>;

@@ -1,8 +1,8 @@
 // Pages of names: complete, in the order of bytes, without repetition, and bounded in size.
 import type { FencedStore, ListRequest } from "../../src/fenced-store.js";
 import { firstNameAfter } from "../../src/store/reads.js";
-import { put } from "../support/statement.js";
-import { describe, expect, test, uniqueName, untilSomebodyWaits } from "../support/store.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { put, untilSomebodyWaits } from "../support/sql.js";
 
 async function pages(store: FencedStore, request: ListRequest): Promise<string[][]> {
   const found: string[][] = [];

@@ -9,10 +9,8 @@ import { openStore, type StoreConfig } from "../../src/postgres-store.js";
 import { recover } from "../../src/recover.js";
 import { markOf } from "../../src/store/lineage.js";
 import { migrate } from "../../src/store/migrate.js";
-import { runProgram } from "../support/gateway-process.js";
-import { longTimeouts } from "../support/long-timeouts.js";
-import { put } from "../support/statement.js";
-import { test as base, expect, vi } from "../support/store.js";
+import { test as base, expect, longTimeouts, runProgram, vi } from "../support/fixtures.js";
+import { put } from "../support/sql.js";
 
 interface Site {
   readonly server: PostgresServer;

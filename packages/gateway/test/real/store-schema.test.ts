@@ -9,7 +9,7 @@ import { createGateway } from "../../src/gateway.js";
 import { openStore } from "../../src/postgres-store.js";
 import { grantRoles, MigrationError, migrate } from "../../src/store/migrate.js";
 import * as schema from "../../src/store/schema.js";
-import { test } from "../support/store.js";
+import { test } from "../support/fixtures.js";
 
 const tables = [schema.resources, schema.history];
 const names = ["fence_changes", "history", "lineage", "migrations", "recoveries", "resources"];

@@ -1,7 +1,7 @@
 // The shard of a name is computed here as Postgres computes it: its own function is the judge.
 import fc from "fast-check";
 import { Shards, textHash } from "../../src/store/engine.js";
-import { describe, expect, test } from "../support/store.js";
+import { describe, expect, test } from "../support/fixtures.js";
 
 describe("the hash of a name", () => {
   test("G6 is that of Postgres, for names of every length and script", async ({ connect }) => {

@@ -4,8 +4,8 @@
 import pg from "pg";
 import type { StoreEvent } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
-import { put } from "../support/statement.js";
-import { test as base, expect, uniqueName } from "../support/store.js";
+import { test as base, expect, uniqueName } from "../support/fixtures.js";
+import { put } from "../support/sql.js";
 
 const test = base.extend("unable", async ({ postgres }, { onCleanup }) => {
   const database = await postgres.createDatabase();

@@ -2,8 +2,8 @@
 // let a stale write pass where it does, and found by name.
 import { connectTo, type TestDatabase } from "@palisade/testkit";
 import type pg from "pg";
-import { fencedTable, tableName, writeUnder } from "../../../gateway/test/support/own-table.js";
-import { type Connect, describe, expect, test } from "../../../gateway/test/support/store.js";
+import { type Connect, describe, expect, test } from "../../../gateway/test/support/fixtures.js";
+import { fencedTable, tableName, writeUnder } from "../../../gateway/test/support/sql.js";
 import { inspectFences } from "../../src/doctor.js";
 import { fencedTables, unfence } from "../../src/fenced-tables.js";
 

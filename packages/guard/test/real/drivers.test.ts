@@ -4,7 +4,7 @@
 import pg from "pg";
 import secondCopy from "pg-second-copy";
 import { afterEach, describe } from "vitest";
-import { expect, test, uniqueName } from "../../../gateway/test/support/store.js";
+import { expect, test, uniqueName } from "../../../gateway/test/support/fixtures.js";
 import { guard } from "../../src/guard.js";
 import { execute, readValue } from "../../src/statement.js";
 import { type Driver, drivers, type OpenDriver } from "../support/drivers.js";

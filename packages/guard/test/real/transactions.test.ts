@@ -3,7 +3,8 @@
 import { FaultProxy } from "@palisade/testkit";
 import pg from "pg";
 import { afterEach, describe, vi } from "vitest";
-import { type Connect, expect, test, uniqueName, untilSomebodyWaits } from "../../../gateway/test/support/store.js";
+import { type Connect, expect, test, uniqueName } from "../../../gateway/test/support/fixtures.js";
+import { untilSomebodyWaits } from "../../../gateway/test/support/sql.js";
 import { type FencedLease, FencedTransactionError, withFencedTransaction } from "../../src/fenced-transaction.js";
 import { guard } from "../../src/guard.js";
 import { serverErrorOf } from "../../src/server-error.js";
