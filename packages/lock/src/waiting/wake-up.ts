@@ -1,15 +1,14 @@
 // When a caller that waits for a held resource asks again. With a ticket on a quorum of nodes that
 // can tell it, it sleeps until a quorum tells that it is the next one; a look at one node now and
-// then, and asking now and then, make up for what was not told. Without, all nodes are polled.
-//
-// A node tells two: the first in the queue, for which the lock is reserved, and the one behind it,
-// the backup, which looks whether the first one came. At the end: all delays of waiting, pure; chance
-// comes in as a number from 0 to 1.
+// then, and asking now and then, make up for what was not told. Without, all nodes are polled. What
+// the nodes told is kept by heard.ts. At the end: all delays of waiting, pure; chance comes in as a
+// number from 0 to 1.
 import { createHash } from "node:crypto";
 import { type Lost, retryAfterMs } from "../lease/context.js";
 import { releaseOn } from "../lease/release.js";
 import { ROLL_CALL, type Wait } from "../protocol/node.js";
 import type { Place, WaitContext } from "./context.js";
+import { hear, isToldByQuorum, type News, nothingHeard } from "./heard.js";
 import type { WaitBudget } from "./wait-budget.js";
 
 /** Timers have whole milliseconds, and may fire by a part of one too early. */
@@ -30,12 +29,7 @@ export class WakeUp {
   readonly #sinceMs: number;
   readonly #beganAt: number;
   #stops: (() => void)[] = [];
-  /** Nodes, by index, that told this waiter that it is the first, or anything at all. */
-  readonly #toldFirst = new Set<number>();
-  readonly #told = new Set<number>();
-  /** Nodes, by index, that can tell it, and that have a ticket of it, for all that is known. */
-  readonly #heard = new Set<number>();
-  readonly #tickets = new Set<number>();
+  #heard = nothingHeard(0);
   /** When it is worth asking again, and worth looking, because of what was heard. */
   #askAt = NEVER;
   #lookAt = NEVER;
@@ -59,44 +53,11 @@ export class WakeUp {
     context.onMembers.add(this.#moved);
   }
 
-  #listen(): void {
-    for (const resource of this.#resources) {
-      for (const [i, node] of this.#context.nodes.entries()) {
-        const listener = {
-          released: (place: "first" | "backup", askedAtMs: number) => this.#released(i, place, askedAtMs),
-          listening: () => this.#listening(i),
-          deaf: () => this.#deaf(i),
-        };
-        this.#stops.push(node.onReleased(resource, listener, this.#ticket));
-      }
-    }
-  }
-
-  /** Other nodes are members. What those that left would say does not count any more. */
-  readonly #moved = (): void => {
-    this.#stopListening();
-    this.#heard.clear();
-    this.#tickets.clear();
-    this.#forget();
-    this.#listen();
-    this.#askWithin(spreadDelayMs(this.#context.clock.random()));
-  };
-
-  #stopListening(): void {
-    for (const stop of this.#stops) stop();
-    this.#stops = [];
-  }
-
-  #forget(): void {
-    this.#toldFirst.clear();
-    this.#told.clear();
+  /** The nodes are about to be asked. */
+  asking(): Wait {
+    this.#hear({ kind: "asking" });
     this.#askAt = NEVER;
     this.#lookAt = NEVER;
-  }
-
-  /** The nodes are about to be asked: what they told before is used up. */
-  asking(): Wait {
-    this.#forget();
     this.#hasAsked = true;
     const waitedMs = Math.round(this.#context.clock.monotonicMs() - this.#beganAt);
     this.#askedAtMs = Math.max(this.#askedAtMs + 1, this.#sinceMs + waitedMs);
@@ -105,67 +66,74 @@ export class WakeUp {
 
   /** Sleeps until it is worth asking again. */
   async sleep(lost: Lost): Promise<void> {
-    const { clock, nodes, policy } = this.#context;
-    for (const [i, { name }] of nodes.entries()) {
-      const ballot = lost.ballots.find(({ node }) => node === name);
-      if (ballot?.kind === "held" && ballot.hasTicket && this.#heard.has(i)) this.#tickets.add(i);
-      else if (ballot !== undefined) this.#tickets.delete(i);
-    }
+    const { nodes, policy } = this.#context;
+    const ballots = nodes.map(({ name }) => lost.ballots.find(({ node }) => node === name));
+    const tickets = ballots.map((ballot) => (ballot === undefined ? undefined : ballot.kind === "held" && ballot.hasTicket === true));
+    this.#hear({ kind: "refused", tickets });
     // Held by others on all nodes that answered: they will tell, or run out. Anything else (this
     // caller had part of it, too few answered, it took too long) may change in a moment, but may
-    // also be this caller's own doing: back off, further each time.
+    // also be this caller's own doing: back off, further each time. Of several that found it free at
+    // once each may have had a part: one of them has it soon, and how it was found stays.
     const isPlainlyHeld = lost.reason === "held" && lost.grants === 0;
-    // Of several that found it free at once each may have had a part: one of them has it soon.
-    if (isPlainlyHeld) this.#isFound = false;
-    if (isPlainlyHeld && this.#isHeard()) return this.#watch(lost);
+    if (isPlainlyHeld && isToldByQuorum(this.#heard, policy.quorum)) this.#isFound = await this.#watch(lost);
+    else if (isPlainlyHeld) this.#isFound = await this.#poll(lost);
+    else await this.#poll(lost, ++this.#failures);
+  }
+
+  /** Sleeps until it is time to ask all nodes again, or news came; true if none came. */
+  async #poll(lost: Lost, failures = 0): Promise<boolean> {
+    const { clock, policy } = this.#context;
     let forMs = safetyPollMs(policy.retry, clock.random());
-    if (!isPlainlyHeld) forMs = Math.min(forMs, this.#backOffMs());
+    if (failures > 0) forMs = Math.min(forMs, backOffMs(failures, policy.retry, clock.random()));
     const freeInMs = retryAfterMs(lost, policy);
     if (freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(freeInMs, clock.random()));
     const news = Math.min(this.#askAt, this.#lookAt) - clock.monotonicMs();
     await this.#budget.sleep(Math.max(0, Math.min(forMs, news)));
-    if (isPlainlyHeld) this.#isFound = this.#isUnprompted();
-  }
-
-  /** Asks although it was told nothing: should it win, those that were told have not come. */
-  #isUnprompted(): boolean {
-    return this.#context.clock.monotonicMs() + TIMER_MS < Math.min(this.#askAt, this.#lookAt);
+    return this.#isUnprompted();
   }
 
   // Looks at one of the nodes, in turn, and returns when nobody holds it any more, or somebody who
   // would not tell; when a quorum has told that this is the next one; and in time for its tickets.
-  async #watch(lost: Lost): Promise<void> {
+  // The answer: whether those that were told of a release have not come.
+  async #watch(lost: Lost): Promise<boolean> {
     const { clock, looks, nodes, policy } = this.#context;
     const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
     const seeing = [...nodes];
     let free = this.#whenFree(isReservedIn(lost), retryAfterMs(lost, policy) ?? NEVER);
     const endsAt = clock.monotonicMs() + refreshMs(clock.random());
     let routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
+    let isFound = false;
     while (seeing.length > 0) {
       const now = clock.monotonicMs();
       const dueAt = Math.min(this.#askAt, endsAt);
       const lookAt = Math.min(this.#lookAt, free.lookAt);
       const moment = await looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
       const later = clock.monotonicMs() + TIMER_MS;
-      this.#isFound = this.#isUnprompted();
-      if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
+      isFound = this.#isUnprompted();
+      if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) break;
       if (moment === undefined && later < Math.min(this.#lookAt, free.lookAt)) continue;
       const isSecond = later >= this.#lookAt;
-      const place = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
+      const index = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
       this.#lookAt = NEVER;
-      const ballot = await seeing[place]?.inspect(resource);
+      const ballot = await seeing[index]?.inspect(resource);
       routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
       if (ballot?.kind !== "seen") {
-        seeing.splice(place, 1);
+        seeing.splice(index, 1);
         continue;
       }
       // Neither the first nor the second in the queue has come. Of a holder whose time ran out no
       // process was told.
-      this.#isFound = ballot.holder === null && !isSecond && !free.isEnding;
+      isFound = ballot.holder === null && !isSecond && !free.isEnding;
       const isReserved = ballot.isReserved === true;
-      if (!isReserved && (ballot.holder === null || !ballot.hasWaiters)) return;
+      if (!isReserved && (ballot.holder === null || !ballot.hasWaiters)) break;
       free = this.#whenFree(isReserved, ballot.remainingMs ?? 0);
     }
+    return isFound;
+  }
+
+  /** Asks although it was told nothing: should it win, those that were told have not come. */
+  #isUnprompted(): boolean {
+    return this.#context.clock.monotonicMs() + TIMER_MS < Math.min(this.#askAt, this.#lookAt);
   }
 
   /**
@@ -179,16 +147,6 @@ export class WakeUp {
     if (isReserved) return { lookAt: now + afterExpiryMs(afterReservationMs(), clock.random()), isEnding: false };
     const isEnding = inMs <= beforeExpiryMs();
     return { lookAt: now + (isEnding ? afterExpiryMs(inMs, clock.random()) : inMs - beforeExpiryMs()), isEnding };
-  }
-
-  /** Would a quorum tell this waiter when it is the next one? */
-  #isHeard(): boolean {
-    return this.#tickets.size >= this.#context.policy.quorum;
-  }
-
-  #askWithin(inMs: number): void {
-    this.#askAt = Math.min(this.#askAt, this.#context.clock.monotonicMs() + inMs);
-    this.#budget.wakeWithin(inMs);
   }
 
   /** For the next caller of this process that wants the same. */
@@ -216,47 +174,58 @@ export class WakeUp {
     }
   }
 
-  // One node alone may be late, with the lock held again on the others. A quorum that says "first"
-  // is a quorum of free nodes that wait for this caller. A quorum of which some say "backup" serves
-  // another one first. Less than that, for long: the nodes do not agree on who is the first.
-  #released(node: number, place: "first" | "backup", askedAtMs: number): void {
+  #listen(): void {
+    const { nodes } = this.#context;
+    this.#heard = nothingHeard(nodes.length);
+    for (const resource of this.#resources) {
+      for (const [index, node] of nodes.entries()) {
+        const listener = {
+          released: (rank: "first" | "backup", askedAtMs: number) => {
+            // Of what it asked before: other nodes told so earlier, and it has asked this one again since.
+            if (askedAtMs === this.#askedAtMs) this.#hear({ kind: "told", node: index, rank });
+          },
+          listening: () => this.#hear({ kind: "listening", node: index }),
+          deaf: () => this.#hear({ kind: "deaf", node: index }),
+        };
+        this.#stops.push(node.onReleased(resource, listener, this.#ticket));
+      }
+    }
+  }
+
+  #stopListening(): void {
+    for (const stop of this.#stops) stop();
+    this.#stops = [];
+  }
+
+  /** Other nodes are members. What those that left would say does not count any more. */
+  readonly #moved = (): void => {
+    this.#stopListening();
+    this.#askAt = NEVER;
+    this.#lookAt = NEVER;
+    this.#listen();
+    this.#askWithin(spreadDelayMs(this.#context.clock.random()));
+  };
+
+  #hear(news: News): void {
     const { clock, policy } = this.#context;
-    // Of what it asked before: other nodes told so earlier, and it has asked this one again since.
-    if (askedAtMs !== this.#askedAtMs) return;
-    if (place === "first") this.#toldFirst.add(node);
-    this.#told.add(node);
-    // The ticket is used up.
-    if (place === "first") this.#tickets.delete(node);
-    if (this.#toldFirst.size >= policy.quorum) {
+    const [heard, consequence] = hear(this.#heard, news, policy.quorum);
+    this.#heard = heard;
+    if (consequence === "turn") {
       this.#failures = 0;
       this.#askWithin(0);
-    } else if (this.#told.size >= policy.quorum) {
+    } else if (consequence === "backup") {
       this.#askAt = NEVER;
       const inMs = backupDelayMs(clock.random());
       this.#lookAt = Math.min(this.#lookAt, clock.monotonicMs() + inMs);
       this.#budget.wakeWithin(inMs);
-    } else if (this.#toldFirst.size === 1) {
-      this.#askWithin(disagreementDelayMs(clock.random()));
-    }
+    } else if (consequence === "disagreement") this.#askWithin(disagreementDelayMs(clock.random()));
+    else if (consequence === "listening") this.#askWithin(0);
+    else if (consequence === "deaf") this.#askWithin(safetyPollMs(policy.retry, clock.random()));
   }
 
-  // What was published before is lost, and perhaps the ticket: ask when enough nodes can tell.
-  #listening(node: number): void {
-    this.#heard.add(node);
-    if (!this.#isHeard() && this.#heard.size === this.#context.policy.quorum) this.#askWithin(0);
-  }
-
-  #deaf(node: number): void {
-    const { clock, policy } = this.#context;
-    const wasHeard = this.#isHeard();
-    this.#heard.delete(node);
-    this.#tickets.delete(node);
-    if (wasHeard && !this.#isHeard()) this.#askWithin(safetyPollMs(policy.retry, clock.random()));
-  }
-
-  #backOffMs(): number {
-    this.#failures++;
-    return backOffMs(this.#failures, this.#context.policy.retry, this.#context.clock.random());
+  #askWithin(inMs: number): void {
+    this.#askAt = Math.min(this.#askAt, this.#context.clock.monotonicMs() + inMs);
+    this.#budget.wakeWithin(inMs);
   }
 }
 
