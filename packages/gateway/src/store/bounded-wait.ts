@@ -10,45 +10,43 @@ export interface WaitLimits {
   readonly maxWaitMs: number;
 }
 
-/** A piece of accepted work. The fields that change belong to BoundedWait. */
-export interface Waiter {
+/** What is remembered of a piece of accepted work. */
+interface Wait {
   readonly bytes: number;
-  /** In place of the queue's own answer when its wait is ended. */
-  giveUp: ((why: Unavailable) => void) | undefined;
-  waitedMs: number;
-  waitsSince: number;
+  /** How long it may still wait, once it waits again. */
+  leftMs: number;
+  /** While it waits; otherwise never. */
   overdueAt: number;
-}
-
-export function waiterOf(bytes: number): Waiter {
-  return { bytes, giveUp: undefined, waitedMs: 0, waitsSince: 0, overdueAt: 0 };
 }
 
 export const overloaded: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied", retryAfterMs: 1_000 };
 export const closing: Unavailable = { kind: "unavailable", reason: "closing", outcome: "not_applied" };
 
-export class BoundedWait<W extends Waiter = Waiter> {
+const NEVER = Number.POSITIVE_INFINITY;
+
+export class BoundedWait<W extends object> {
   readonly #limits: WaitLimits;
-  readonly #onEnded: (waiter: W, why: Unavailable) => void;
-  readonly #waiting = new Set<W>();
-  #accepted = 0;
+  readonly #onEnded: (work: W, why: Unavailable) => void;
+  /** Waiting and started. */
+  readonly #accepted = new Map<W, Wait>();
+  #waiting = 0;
   #bytes = 0;
   #state: "open" | "closing" = "open";
   #onDrained: (() => void) | undefined;
   // One timer for all, set for the first that will be overdue: one for each cost more than all else
   // that the queue does.
   #timer: NodeJS.Timeout | undefined;
-  #timerAt = Number.POSITIVE_INFINITY;
+  #timerAt = NEVER;
 
   /** `onEnded`: it has waited too long, or the queue was abandoned. */
-  constructor(limits: WaitLimits, onEnded: (waiter: W, why: Unavailable) => void = () => {}) {
+  constructor(limits: WaitLimits, onEnded: (work: W, why: Unavailable) => void) {
     this.#limits = limits;
     this.#onEnded = onEnded;
   }
 
   /** Waiting and started. */
   get accepted(): number {
-    return this.#accepted;
+    return this.#accepted.size;
   }
 
   get bytes(): number {
@@ -56,30 +54,36 @@ export class BoundedWait<W extends Waiter = Waiter> {
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#waiting;
   }
 
   /**
    * Why it is not accepted; undefined when it was, and waits. One piece is always accepted, however
    * large.
    */
-  accept(waiter: W): Unavailable | undefined {
+  accept(work: W, bytes = 0): Unavailable | undefined {
     if (this.#state === "closing") return closing;
-    const { maxAccepted, maxAcceptedBytes } = this.#limits;
-    if (this.#accepted >= maxAccepted) return overloaded;
-    if (this.#accepted > 0 && this.#bytes + waiter.bytes > maxAcceptedBytes) return overloaded;
-    this.#accepted += 1;
-    this.#bytes += waiter.bytes;
-    this.wait(waiter);
+    const { maxAccepted, maxAcceptedBytes, maxWaitMs } = this.#limits;
+    if (this.accepted >= maxAccepted) return overloaded;
+    if (this.accepted > 0 && this.#bytes + bytes > maxAcceptedBytes) return overloaded;
+    this.#bytes += bytes;
+    const wait: Wait = { bytes, leftMs: maxWaitMs, overdueAt: NEVER };
+    this.#accepted.set(work, wait);
+    this.#begin(wait);
     return undefined;
   }
 
-  /** It waits, or waits again: for what is left of its time. */
-  wait(waiter: W): void {
-    waiter.waitsSince = performance.now();
-    waiter.overdueAt = waiter.waitsSince + this.#limits.maxWaitMs - waiter.waitedMs;
-    this.#waiting.add(waiter);
-    if (waiter.overdueAt < this.#timerAt) this.#setTimer(waiter.overdueAt, waiter.waitsSince);
+  /** It waits again: for what is left of its time. */
+  wait(work: W): void {
+    const wait = this.#accepted.get(work);
+    if (wait !== undefined) this.#begin(wait);
+  }
+
+  #begin(wait: Wait): void {
+    const now = performance.now();
+    wait.overdueAt = now + wait.leftMs;
+    this.#waiting += 1;
+    if (wait.overdueAt < this.#timerAt) this.#setTimer(wait.overdueAt, now);
   }
 
   #setTimer(at: number, now: number): void {
@@ -92,39 +96,42 @@ export class BoundedWait<W extends Waiter = Waiter> {
   #expire(): void {
     const now = performance.now();
     const overdue: W[] = [];
-    let next = Number.POSITIVE_INFINITY;
-    for (const waiter of this.#waiting) {
-      if (waiter.overdueAt <= now) overdue.push(waiter);
-      else next = Math.min(next, waiter.overdueAt);
+    let next = NEVER;
+    for (const [work, { overdueAt }] of this.#accepted) {
+      if (overdueAt <= now) overdue.push(work);
+      else next = Math.min(next, overdueAt);
     }
-    this.#timerAt = Number.POSITIVE_INFINITY;
-    if (next < this.#timerAt) this.#setTimer(Math.max(next, now + this.#limits.maxWaitMs / 100), now);
-    for (const waiter of overdue) this.#end(waiter, overloaded);
+    this.#timerAt = NEVER;
+    if (next < NEVER) this.#setTimer(Math.max(next, now + this.#limits.maxWaitMs / 100), now);
+    for (const work of overdue) this.#end(work, overloaded);
   }
 
   /** Its wait is over. */
-  start(waiter: W): void {
-    if (!this.#waiting.delete(waiter)) return;
-    waiter.waitedMs += performance.now() - waiter.waitsSince;
+  start(work: W): void {
+    const wait = this.#accepted.get(work);
+    if (wait === undefined || wait.overdueAt === NEVER) return;
+    wait.leftMs = wait.overdueAt - performance.now();
+    wait.overdueAt = NEVER;
+    this.#waiting -= 1;
   }
 
   /** Whether it was not started yet. */
-  isWaiting(waiter: W): boolean {
-    return this.#waiting.has(waiter);
+  isWaiting(work: W): boolean {
+    return (this.#accepted.get(work)?.overdueAt ?? NEVER) < NEVER;
   }
 
   /** It was answered. */
-  leave(waiter: W): void {
-    this.start(waiter);
-    this.#accepted -= 1;
-    this.#bytes -= waiter.bytes;
-    if (this.#accepted === 0) this.#onDrained?.();
+  leave(work: W): void {
+    this.start(work);
+    this.#bytes -= this.#accepted.get(work)?.bytes ?? 0;
+    this.#accepted.delete(work);
+    if (this.accepted === 0) this.#onDrained?.();
   }
 
   /** Refuses new work; resolves when all accepted work was answered. */
   async drain(): Promise<void> {
     this.#state = "closing";
-    if (this.#accepted === 0) return;
+    if (this.accepted === 0) return;
     await new Promise<void>((resolve) => {
       this.#onDrained = resolve;
     });
@@ -132,12 +139,11 @@ export class BoundedWait<W extends Waiter = Waiter> {
 
   /** Ends every wait now; what was started goes on. */
   abandon(): void {
-    for (const waiter of [...this.#waiting]) this.#end(waiter, closing);
+    for (const [work, { overdueAt }] of [...this.#accepted]) if (overdueAt < NEVER) this.#end(work, closing);
   }
 
-  #end(waiter: W, why: Unavailable): void {
-    this.start(waiter);
-    if (waiter.giveUp === undefined) this.#onEnded(waiter, why);
-    else waiter.giveUp(why);
+  #end(work: W, why: Unavailable): void {
+    this.start(work);
+    this.#onEnded(work, why);
   }
 }

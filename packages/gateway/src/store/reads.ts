@@ -4,7 +4,7 @@ import { and, asc, desc, eq, gt, gte, lt, type SQL, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import type { Token, Unavailable, WriteOperation } from "../fence/verdict.js";
-import { BoundedWait, closing, overloaded, type Waiter } from "./bounded-wait.js";
+import { BoundedWait, closing, overloaded } from "./bounded-wait.js";
 import { history, resources } from "./schema.js";
 import { tracing } from "./spans.js";
 
@@ -264,7 +264,7 @@ const MOST_TOGETHER = 16;
 /** Of documents in one answer of Postgres, if they are as large as those before. */
 const CHARACTERS_TOGETHER = 1_000_000;
 
-interface Waiting extends Waiter {
+interface Waiting {
   readonly resource: string;
   /** The request that it came with, where requests are traced. */
   readonly span: unknown;
@@ -294,7 +294,7 @@ export class ResourceReads {
     if (how === "alone") return this.#one(resource);
     return new Promise((settle) => {
       const span = tracing.spans?.current();
-      const read: Waiting = { resource, span, settle, bytes: 0, giveUp: undefined, waitedMs: 0, waitsSince: 0, overdueAt: 0 };
+      const read: Waiting = { resource, span, settle };
       if (this.#underWay < UNDER_WAY) return void this.#send([read]);
       const refusal = this.#pool.refusal(this.#waiting.size);
       if (refusal !== undefined) return settle(refusal);

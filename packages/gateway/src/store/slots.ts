@@ -2,7 +2,7 @@
 // connection to itself. Their number bounds the statements in flight; it drops to one while Postgres
 // does not answer.
 import type { Unavailable } from "../fence/verdict.js";
-import { BoundedWait, overloaded, type Waiter, type WaitLimits, waiterOf } from "./bounded-wait.js";
+import { BoundedWait, overloaded, type WaitLimits } from "./bounded-wait.js";
 import { WriteConnection, type WriteConnectionOptions } from "./write-connection.js";
 
 /** The slots. They keep no queue: the line and the group commit each have one. */
@@ -102,7 +102,7 @@ interface LineParts {
 /** Answers of work that had the locks of all its rows. */
 const wrote: ReadonlySet<string> = new Set(["committed", "changed"]);
 
-type Turn = (connection: WriteConnection) => void;
+type Turn = (begin: WriteConnection | Unavailable) => void;
 
 /**
  * Where work goes that needs a connection to itself: transactions, and what operators do. First
@@ -110,7 +110,7 @@ type Turn = (connection: WriteConnection) => void;
  */
 export class Line {
   readonly #parts: LineParts;
-  readonly #wait: BoundedWait;
+  readonly #wait: BoundedWait<Turn>;
   readonly #others = new Set<Turn>();
   readonly #apart = new Set<Turn>();
   #apartInFlight = false;
@@ -118,7 +118,11 @@ export class Line {
 
   constructor(parts: LineParts) {
     this.#parts = parts;
-    this.#wait = new BoundedWait(parts.limits);
+    this.#wait = new BoundedWait(parts.limits, (turn, why) => {
+      for (const turns of [this.#others, this.#apart]) turns.delete(turn);
+      this.#wait.leave(turn);
+      turn(why);
+    });
   }
 
   get waiting(): number {
@@ -130,18 +134,18 @@ export class Line {
     work: (connection: WriteConnection) => Promise<T | Held>,
   ): Promise<T | Held | Unavailable> {
     const { slots, heldRows } = this.#parts;
-    const waiter = waiterOf(0);
-    const refusal = this.#wait.accept(waiter);
-    if (refusal !== undefined) return refusal;
     const cameAtMs = performance.now();
     const isApart = resources.some((resource) => heldRows.has(resource));
-    const connection = await this.#turn(waiter, isApart ? this.#apart : this.#others);
-    if ("kind" in connection) {
-      this.#wait.leave(waiter);
-      return isApart && connection === overloaded ? { kind: "held", rows: [] } : connection;
-    }
-    waiter.giveUp = undefined;
-    this.#wait.start(waiter);
+    let turn: Turn = () => {};
+    const begun = new Promise<WriteConnection | Unavailable>((resolve) => {
+      turn = resolve;
+    });
+    const refusal = this.#wait.accept(turn);
+    if (refusal !== undefined) return refusal;
+    (isApart ? this.#apart : this.#others).add(turn);
+    this.#next();
+    const connection = await begun;
+    if ("kind" in connection) return isApart && connection === overloaded ? { kind: "held", rows: [] } : connection;
     try {
       // What was before it may have found a row held, and waited for it.
       if (resources.some((resource) => heldRows.wasHeldSince(resource, cameAtMs))) return { kind: "held", rows: [] };
@@ -152,21 +156,9 @@ export class Line {
     } finally {
       if (isApart) this.#apartInFlight = false;
       slots.release(connection);
-      this.#wait.leave(waiter);
+      this.#wait.leave(turn);
       this.#next();
     }
-  }
-
-  #turn(waiter: Waiter, turns: Set<Turn>): Promise<WriteConnection | Unavailable> {
-    return new Promise((resolve) => {
-      const turn: Turn = resolve;
-      waiter.giveUp = (why) => {
-        turns.delete(turn);
-        resolve(why);
-      };
-      turns.add(turn);
-      this.#next();
-    });
   }
 
   #next(): void {
@@ -179,6 +171,7 @@ export class Line {
       (turn === apart ? this.#apart : this.#others).delete(turn);
       if (turn === apart) this.#apartInFlight = true;
       this.#apartHadItsTurn = turn === apart;
+      this.#wait.start(turn);
       turn(connection);
     }
   }

@@ -6,22 +6,10 @@
 import { type Failure, isRace } from "../fence/failure.js";
 import type { BoundStatement, Reply, Row } from "../store/session.js";
 import type { WriteConnection } from "../store/write-connection.js";
+import { admits, type Explanation, type FencedRow, mayMakeRow, raisesNothing, type StoredState } from "./condition.js";
 import { documentsOf, mergedRows } from "./patches.js";
-import type { WritesForm } from "./plain-writes.js";
-import type { Explanation, StoredState } from "./refusal.js";
-import {
-  admits,
-  answerColumns,
-  arrayOf,
-  effect,
-  type FencedRow,
-  type FencedWrites,
-  named,
-  type QueuedRow,
-  raisesNothing,
-  type Statement,
-  valuesOf,
-} from "./statement.js";
+import type { FencedWrites, WritesForm } from "./plain-writes.js";
+import { answerColumns, arrayOf, effect, named, ONE_REQUEST, type QueuedRow, type Statement, valuesOf } from "./statement.js";
 
 type Run = (statement: BoundStatement) => Promise<readonly Row[]>;
 
@@ -50,22 +38,16 @@ const returned = (form: WritesForm): string => `
 
 /** For a row that is known, or may not be made: it finds none that is not there. */
 const updateText = (form: WritesForm): string => `
-  update palisade.resources as stored set ${effect("request", "case when request.op = 'seal' then 0 else 1 end")}
-  from (select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::boolean)
-    as request(resource, token, seq, op, expected, holder, value, verified)
+  update palisade.resources as stored set ${effect("request")}
+  from ${ONE_REQUEST}
   where stored.resource = $1 and ${raisesNothing("stored")} and ${admits("stored", "request")}${returned(form)}`;
 
 /** For a row that may be made, if it is not there. */
 const upsertText = (form: WritesForm): string => `
   insert into palisade.resources as stored (resource, token, seq, rev, born, op, expected, deleted, holder, value, updated_at)
   values ($1::text, $2::bigint, $3::bigint, $8::bigint, $8::bigint, $4::text, $5::bigint, $7::jsonb is null, $6::text, $7::jsonb, now())
-  on conflict (resource) do update set ${effect("excluded", "excluded.rev")}
+  on conflict (resource) do update set ${effect("excluded")}
   where ${admits("stored", "excluded")}${returned(form)}`;
-
-/** Whether a row may be made of it, if there is none. */
-function mayInsert({ request, verified }: FencedRow): boolean {
-  return verified && (request.op === "put" || request.op === "seal") && (request.expected === undefined || request.expected === "absent");
-}
 
 /** Made for a batch, before anybody knew that the tables are distributed: each of its writes goes by itself. */
 const oneByOne: Failure = { kind: "retry", code: "race", error: new Error("a write on Citus is one row") };
@@ -83,7 +65,7 @@ export class CitusWrites implements FencedWrites {
 
   async each(connection: WriteConnection, [row, ...others]: readonly QueuedRow[]): Promise<Reply> {
     if (row === undefined || others.length > 0 || row.fold.length > 0) return { failure: oneByOne };
-    return await connection.transaction(NAME, (run) => this.#write(run, row, row.known && row.attempts === 0));
+    return await connection.transaction(NAME, (run) => this.#write(run, row, row.known));
   }
 
   /** In the order of the names, which is the same in every gateway. */
@@ -117,8 +99,8 @@ export class CitusWrites implements FencedWrites {
 
   #statementFor(row: FencedRow, isKnown: boolean): BoundStatement {
     const values = valuesOf(row);
-    if (isKnown || !mayInsert(row)) return { ...this.#update, values };
-    return { ...this.#upsert, values: [...values.slice(0, -1), row.request.op === "seal" ? "0" : "1"] };
+    if (isKnown || !mayMakeRow(row)) return { ...this.#update, values };
+    return { ...this.#upsert, values: values.slice(0, -1) }; // Nobody needs to ask whether it was verified.
   }
 
   async explain(connection: WriteConnection, resources: readonly string[]): Promise<Explanation | { readonly failure: Failure }> {
@@ -130,10 +112,11 @@ export class CitusWrites implements FencedWrites {
   }
 
   /** The weakest lock of each row: its commit comes after the one in doubt. */
-  confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply> {
+  async confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply> {
+    if (this.#form.durability === "local") return { rows: [] };
     const text = `select resource, palisade.demand_durability(resource, '${this.#form.durability}') from palisade.resources
       where resource = $1::text for key share`;
-    return connection.transaction("palisade-citus-confirm", async (run) => {
+    return await connection.transaction("palisade-citus-confirm", async (run) => {
       for (const resource of resources) await run({ name: "", text, values: [resource] });
       return [];
     });

@@ -1,13 +1,16 @@
-// Gathers the writes of one turn of the event loop into one statement, and keeps a few statements
-// in flight. It decides when a batch starts and what happens to rows that must be sent again; the
-// queue decides what goes into a batch, and the statement which rows are accepted.
-import type { Unavailable, WriteRequest } from "../fence/verdict.js";
+// Gathers the writes of one turn of the event loop into one statement, keeps a few statements in
+// flight, and finds the answer to each write: accepted, refused and why, unknown, or to be sent
+// again. A write that may have been applied is never sent again (G3). The queue decides what goes
+// into a batch, and the statement which rows are accepted.
+import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
+import { type Accepted, TooLarge, type Unavailable, type WriteRequest } from "../fence/verdict.js";
 import { BoundedWait, overloaded } from "../store/bounded-wait.js";
-import { LOCK_TIMED_OUT, type WriteSlots } from "../store/slots.js";
+import { type HeldRows, LOCK_TIMED_OUT, type WriteSlots } from "../store/slots.js";
 import { tracing } from "../store/spans.js";
-import type { WriteConnection } from "../store/write-connection.js";
-import { afterLastTry, type BatchParts, type RowAnswer, sendBatch } from "./batch.js";
-import { type BatchLimits, bytesOf, type Entry, none, type WriteOutcome, WriteQueue, writesOf } from "./write-queue.js";
+import type { Row, WriteConnection } from "../store/write-connection.js";
+import { explainRefused } from "./condition.js";
+import type { FencedWrites } from "./plain-writes.js";
+import { type BatchLimits, bytesOf, type Entry, none, type Way, type WriteOutcome, WriteQueue, writesOf } from "./write-queue.js";
 
 interface GroupCommitLimits extends BatchLimits {
   readonly maxQueuedWrites: number;
@@ -15,20 +18,33 @@ interface GroupCommitLimits extends BatchLimits {
   readonly maxWaitMs: number;
 }
 
+type BatchOutcome = "ok" | "retried" | "unavailable" | "unknown";
+
 export type BatchEvent =
   | {
       readonly kind: "batch";
       /** Its writes: those of a fold are one row for Postgres and counted one by one. */
       readonly rows: number;
       readonly durationMs: number;
-      readonly outcome: "ok" | "retried" | "unavailable" | "unknown";
+      readonly outcome: BatchOutcome;
     }
   | { readonly kind: "retried"; readonly code: string; readonly rows: number };
 
-interface GroupCommitParts extends BatchParts {
+interface GroupCommitParts {
+  readonly writes: { readonly current: FencedWrites };
+  readonly heldRows: HeldRows;
   readonly slots: WriteSlots;
   readonly limits: GroupCommitLimits;
   readonly observe: (event: BatchEvent) => void;
+}
+
+/** Nothing of it was applied; sent that way, it may pass. */
+type Retry = { readonly kind: "retry"; readonly code: string; readonly way: Way; readonly cause?: Error };
+type RowAnswer = WriteOutcome | Retry;
+interface BatchAnswers {
+  /** In the order of `writesOf` the batch. */
+  readonly answers: readonly RowAnswer[];
+  readonly outcome: BatchOutcome;
 }
 
 /** How often a row that lost a race is sent; a patch loses one to each write of another gateway. */
@@ -57,24 +73,8 @@ export class GroupCommit {
 
   submit(request: WriteRequest, { verified, known }: Pick<Entry, "verified" | "known">): Promise<WriteOutcome> {
     return new Promise((settle) => {
-      // Written out: an object that is spread into another costs five times as much as the rest.
-      const entry: Entry = {
-        bytes: bytesOf(request),
-        giveUp: undefined,
-        waitedMs: 0,
-        waitsSince: 0,
-        overdueAt: 0,
-        request,
-        verified,
-        known,
-        settle,
-        attempts: 0,
-        fold: none,
-        span: tracing.spans?.current(),
-        place: "behind",
-        next: undefined,
-      };
-      const refusal = this.#wait.accept(entry);
+      const entry: Entry = { request, verified, known, settle, span: tracing.spans?.current(), attempts: 0, fold: none };
+      const refusal = this.#wait.accept(entry, bytesOf(request));
       if (refusal !== undefined) {
         settle(refusal);
         return;
@@ -118,24 +118,79 @@ export class GroupCommit {
   async #runBatch(connection: WriteConnection, batch: readonly Entry[]): Promise<void> {
     const writes = writesOf(batch);
     for (const entry of writes) this.#wait.start(entry);
-    const answers = await this.#send(connection, batch);
+    const startedAt = performance.now();
+    const send = () => this.#send(connection, batch);
+    const { spans } = tracing;
+    const { answers, outcome } = await (spans === undefined
+      ? send()
+      : spans.together(
+          writes.map(({ span }) => span),
+          send,
+        ));
+    this.#parts.observe({ kind: "batch", rows: answers.length, durationMs: performance.now() - startedAt, outcome });
     this.#parts.slots.release(connection);
     for (const [index, entry] of writes.entries()) this.#take(entry, answers[index] as RowAnswer);
     this.#pump();
   }
 
-  async #send(connection: WriteConnection, batch: readonly Entry[]): Promise<readonly RowAnswer[]> {
-    const startedAt = performance.now();
-    const send = () => sendBatch(this.#parts, { connection, batch });
-    const { spans } = tracing;
-    const { answers, outcome } = await (spans === undefined
-      ? send()
-      : spans.together(
-          writesOf(batch).map(({ span }) => span),
-          send,
-        ));
-    this.#parts.observe({ kind: "batch", rows: answers.length, durationMs: performance.now() - startedAt, outcome });
-    return answers;
+  async #send(connection: WriteConnection, batch: readonly Entry[]): Promise<BatchAnswers> {
+    const reply = await this.#parts.writes.current.each(connection, batch);
+    if ("rows" in reply) return { answers: await this.#answersTo(connection, batch, reply.rows), outcome: "ok" };
+    const { failure } = reply;
+    if (failure.kind === "retry_alone") {
+      const [only] = batch;
+      const answers =
+        only !== undefined && batch.length === 1 && only.fold.length === 0
+          ? [await this.#failedAlone(connection, only, failure)]
+          : await this.#failedTogether(connection, batch, failure.code);
+      return { answers, outcome: "retried" };
+    }
+    const answer = sharedAnswer(failure);
+    return { answers: writesOf(batch).map(() => answer), outcome: failure.kind === "retry" ? "retried" : failure.kind };
+  }
+
+  async #answersTo(connection: WriteConnection, batch: readonly Entry[], rows: readonly Row[]): Promise<RowAnswer[]> {
+    const accepted = new Map(rows.map((row) => [row[0], row]));
+    const refused = batch.filter(({ request }) => !accepted.has(request.resource));
+    const reasons = refused.length === 0 ? [] : await this.#reasonsFor(connection, refused);
+    return batch.flatMap((entry): readonly RowAnswer[] => {
+      const row = accepted.get(entry.request.resource);
+      const writes = entry.fold.length === 0 ? [entry] : writesOf([entry]);
+      if (row !== undefined) return writes.map(({ request }, index) => acceptedOf(request, row, writes.length - 1 - index));
+      // What refuses one write of a fold refuses each: they ask for the same token and nothing else.
+      const reason = reasons.shift() as RowAnswer;
+      return writes.map(() => reason);
+    });
+  }
+
+  async #reasonsFor(connection: WriteConnection, refused: readonly Entry[]): Promise<RowAnswer[]> {
+    const { reasons } = await explainRefused(this.#parts.writes.current, connection, refused);
+    return reasons.map((reason) => (reason.kind === "admissible" ? { kind: "retry", code: "race", way: "alone" } : reason));
+  }
+
+  /** One of the rows failed the others. Which one is known only of held rows. */
+  async #failedTogether(connection: WriteConnection, batch: readonly Entry[], code: string): Promise<RowAnswer[]> {
+    const names = batch.map(({ request }) => request.resource);
+    const held = code === LOCK_TIMED_OUT ? await this.#parts.writes.current.held(connection, names) : [];
+    const way = held?.length === 0 ? "alone" : "batch";
+    return writesOf(batch).map(({ request: { resource } }) =>
+      held?.includes(resource) ? { kind: "contention", resource, code } : { kind: "retry", code, way },
+    );
+  }
+
+  async #failedAlone(
+    connection: WriteConnection,
+    entry: Entry,
+    { code, error }: Extract<Failure, { kind: "retry_alone" }>,
+  ): Promise<RowAnswer> {
+    const { resource } = entry.request;
+    // The database was recovered, and the token is not above the floor of resources without a row.
+    if (code === "PLS01") return (await this.#reasonsFor(connection, [entry]))[0] as RowAnswer;
+    if (code === LOCK_TIMED_OUT) return { kind: "contention", resource, code };
+    this.#parts.heldRows.mark(resource, "failed"); // In a batch, the next write of its resource could fail others.
+    if (error instanceof TooLarge) return error.refusal;
+    if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };
+    return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause: error };
   }
 
   #take(entry: Entry, answer: RowAnswer): void {
@@ -144,6 +199,9 @@ export class GroupCommit {
       return;
     }
     entry.attempts += 1;
+    // It may have come back because its resource has no row, although it was remembered to have one:
+    // the cheaper statement would miss it again.
+    entry.known = false;
     this.#parts.observe({ kind: "retried", code: answer.code, rows: 1 });
     if (entry.attempts === MAX_ATTEMPTS) {
       this.#finish(entry, afterLastTry(entry.request.resource, answer));
@@ -168,8 +226,7 @@ export class GroupCommit {
     if (verdict.kind === "contention") {
       const isHeld = verdict.code === LOCK_TIMED_OUT;
       heldRows.mark(resource, isHeld ? "held" : "failed");
-      for (let { next } = entry; isHeld && next !== undefined; next = next.next)
-        if (this.#wait.isWaiting(next)) this.#answer(next, heldFor(next));
+      for (const later of isHeld ? this.#queue.behind(entry) : none) if (this.#wait.isWaiting(later)) this.#answer(later, heldFor(later));
     }
     this.#answer(entry, verdict);
   }
@@ -179,6 +236,35 @@ export class GroupCommit {
     this.#wait.leave(entry);
     entry.settle(verdict);
   }
+}
+
+function sharedAnswer(failure: Exclude<Failure, { readonly kind: "retry_alone" }>): RowAnswer {
+  const { error: cause } = failure;
+  if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause };
+  if (failure.kind === "unavailable") return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause };
+  return { kind: "retry", code: failure.code, way: "alone", cause };
+}
+
+/** The answer to a row that was sent again as often as may be. */
+function afterLastTry(resource: string, { code, cause }: Retry): WriteOutcome {
+  if (isRace(code)) return { kind: "contention", resource, code };
+  return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause };
+}
+
+/** `later` writes of the same row came after this one. */
+export function acceptedOf({ op, resource, token }: WriteRequest, row: Row, later = 0): Accepted {
+  const [, newest, born, deleted, value] = row;
+  const rev = Number(newest) - later;
+  const shown = op === "patch" || op === "seal" ? { value: value as string | null } : {};
+  return {
+    kind: "accepted",
+    resource,
+    rev,
+    token,
+    created: op === "put" && Number(born) === rev,
+    deleted: deleted === true,
+    ...shown,
+  };
 }
 
 function heldFor({ request: { resource } }: Entry): WriteOutcome {

@@ -6,8 +6,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { mergePatch } from "../fence/json.js";
 import { TooLarge } from "../fence/verdict.js";
 import { type Row, StatementError, type Work } from "../store/session.js";
-import { refusalOf } from "./refusal.js";
-import { arrayOf, type FencedRow, named } from "./statement.js";
+import { type FencedRow, refusalOf } from "./condition.js";
+import { arrayOf, named } from "./statement.js";
 
 type Run = Parameters<Work>[0];
 
@@ -30,9 +30,9 @@ export function isPatch({ request }: FencedRow): boolean {
   return request.op === "patch";
 }
 
-/** Of a resource that nobody has. */
+/** Refused whatever there is: where there is nothing to patch, and where there is something. */
 export const rehearsedPatch: FencedRow = {
-  request: { op: "patch", resource: "palisade/rehearsal", token: 1, value: "{}" },
+  request: { op: "patch", resource: "palisade/rehearsal", token: 1, expected: "absent", value: "{}" },
   verified: true,
 };
 
@@ -64,10 +64,10 @@ export async function mergedRows<R extends FencedRow>(run: Run, rows: readonly R
 
 function merge<R extends FencedRow>(row: R, stored: Row | undefined): R | undefined {
   if (stored === undefined) return undefined;
-  const { request, verified } = row;
+  const { request } = row;
   const [, token, seq, rev, deleted, document] = stored;
   const state = { token: Number(token), seq: Number(seq), rev: Number(rev), deleted: deleted === true };
-  if (refusalOf(request, verified ? "verified" : "unverified", state).kind !== "admissible") return undefined;
+  if (refusalOf(row, state).kind !== "admissible") return undefined;
   return { ...row, request: { ...request, expected: state.rev, value: mergePatch(String(document), request.value ?? "") } };
 }
 

@@ -1,26 +1,36 @@
-// Fenced writes on plain Postgres: each is one statement, prepared once per connection, and its
-// parameters; only patches need a transaction of two.
+// How fenced writes are put to an engine, and how to plain Postgres: each is one statement, prepared
+// once per connection, and its parameters; only patches need a transaction of two. Decisions about
+// retries and answers are made by the callers, and are the same for every engine.
 import type { Failure } from "../fence/failure.js";
-import { type Durability, durabilityDemand, type Work } from "../store/session.js";
+import { type Durability, durabilityDemand } from "../store/session.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
+import type { Enquiry, Explanation, FencedRow } from "./condition.js";
 import { documentsOf, isPatch, mergedRows, rehearsedPatch } from "./patches.js";
-import type { Explanation } from "./refusal.js";
-import {
-  arrayOf,
-  columnsOf,
-  type FencedRow,
-  type FencedWrites,
-  fencedWrite,
-  named,
-  parametersOf,
-  type QueuedRow,
-  type Statement,
-  type StatementForm,
-  valuesOf,
-} from "./statement.js";
+import { arrayOf, fencedWrite, named, parametersOf, type QueuedRow, type Statement, type StatementForm, valuesOf } from "./statement.js";
+
+export interface FencedWrites extends Enquiry {
+  /** Each row by itself. Answers resource, revision, born, deleted and value of the accepted. */
+  each(connection: WriteConnection, batch: readonly QueuedRow[]): Promise<Reply>;
+  /**
+   * All rows or none, sorted by name; no row is answered where one was refused. `isLikely`: each row
+   * is there and most likely admits its write, so it need not be looked at before any is written. A
+   * refusal then locks rows and writes WAL until it undoes both.
+   */
+  all(connection: WriteConnection, rows: readonly FencedRow[], isLikely: boolean): Promise<Reply>;
+  /** Which rows other sessions hold; undefined when that cannot be found out. */
+  held(connection: WriteConnection, resources: readonly string[]): Promise<readonly string[] | undefined>;
+  /** Runs every statement without an effect; why one cannot run. */
+  rehearse(connection: WriteConnection): Promise<string | undefined>;
+}
+
+/** What a store writes its rows by. */
+export interface WritesForm extends Pick<StatementForm, "history" | "durability"> {
+  /** Of the document that a patch makes. */
+  readonly documentLimitBytes: number;
+}
 
 // What is asked after the statement has refused: one line per resource.
-const explainFor = (durability: Durability): Statement =>
+const explain = (durability: Durability): Statement =>
   named(
     "palisade-explain",
     `
@@ -31,7 +41,6 @@ const explainFor = (durability: Durability): Statement =>
   ) as seen on true
   order by place`,
   );
-const EXPLAIN: Readonly<Record<Durability, Statement>> = { local: explainFor("local"), sync: explainFor("sync") };
 
 function explanationOf(rows: readonly Row[]): Explanation {
   const states = rows.map(([token, seq, rev, deleted]) =>
@@ -60,15 +69,9 @@ const HELD = named(
   select resource from palisade.resources where resource = any($1::text[]) and resource not in (select resource from free)`,
 );
 
-/** What a store writes its rows by. */
-export interface WritesForm extends Pick<StatementForm, "history" | "durability"> {
-  /** Of the document that a patch makes. */
-  readonly documentLimitBytes: number;
-}
-
 export class PlainWrites implements FencedWrites {
-  readonly #durability: Durability;
-  readonly #documentLimitBytes: number;
+  readonly #form: WritesForm;
+  readonly #explain: Statement;
   readonly #statements: Readonly<Record<StatementForm["rows"], Readonly<Record<StatementForm["scope"], Statement>>>>;
 
   constructor(form: WritesForm) {
@@ -77,48 +80,49 @@ export class PlainWrites implements FencedWrites {
       each: fencedWrite({ ...form, rows, scope: "each" }),
       all: fencedWrite({ ...form, rows, scope: "all" }),
     });
-    this.#durability = form.durability;
-    this.#documentLimitBytes = form.documentLimitBytes;
+    this.#form = form;
+    this.#explain = explain(form.durability);
     this.#statements = { any: of("any"), known: of("known") };
   }
 
   each(connection: WriteConnection, batch: readonly QueuedRow[]): Promise<Reply> {
-    if (!batch.some(isPatch)) return connection.run(this.#statementFor(batch));
-    return this.#patch(connection, async (run) => {
-      const rows = await mergedRows(run, batch, this.#documentLimitBytes);
-      return rows.length === 0 ? undefined : documentsOf(rows, await run(this.#statementFor(rows)));
-    });
-  }
-
-  #statementFor(batch: readonly QueuedRow[]): BoundStatement {
-    // A write that is sent again may have come back because its resource has no row, although it
-    // was remembered to have one: the cheaper statement would miss it again.
-    const { one, each } = this.#statements[batch.every(({ known, attempts }) => known && attempts === 0) ? "known" : "any"];
-    const [first] = batch;
-    const isOne = first !== undefined && batch.length === 1 && first.fold.length === 0;
-    return isOne ? { ...one, values: valuesOf(first) } : { ...each, values: parametersOf(batch) };
+    const { one, each } = this.#statements[batch.every(({ known }) => known) ? "known" : "any"];
+    const statementFor = (rows: readonly QueuedRow[]): BoundStatement => {
+      const [first] = rows;
+      const isOne = first !== undefined && rows.length === 1 && first.fold.length === 0;
+      return isOne ? { ...one, values: valuesOf(first) } : { ...each, values: parametersOf(rows) };
+    };
+    if (!batch.some(isPatch)) return connection.run(statementFor(batch));
+    return this.#patch(connection, batch, (rows) => (rows.length === 0 ? undefined : statementFor(rows)));
   }
 
   all(connection: WriteConnection, rows: readonly FencedRow[], isLikely: boolean): Promise<Reply> {
     const { all } = this.#statements[isLikely ? "known" : "any"];
-    if (!rows.some(isPatch)) return connection.run({ ...all, values: columnsOf(rows) });
-    return this.#patch(connection, async (run) => {
-      const merged = await mergedRows(run, rows, this.#documentLimitBytes);
-      return merged.length < rows.length ? undefined : documentsOf(merged, await run({ ...all, values: columnsOf(merged) }));
+    if (!rows.some(isPatch)) return connection.run({ ...all, values: parametersOf(rows) });
+    return this.#patch(connection, rows, (merged) => (merged.length < rows.length ? undefined : { ...all, values: parametersOf(merged) }));
+  }
+
+  /** Without a statement for the rows that are left, nothing is stored. */
+  #patch<R extends FencedRow>(
+    connection: WriteConnection,
+    rows: readonly R[],
+    statementFor: (merged: readonly R[]) => BoundStatement | undefined,
+  ): Promise<Reply> {
+    return connection.transaction("palisade-patch", async (run) => {
+      const merged = await mergedRows(run, rows, this.#form.documentLimitBytes);
+      const statement = statementFor(merged);
+      return statement && documentsOf(merged, await run(statement));
     });
   }
 
-  #patch(connection: WriteConnection, work: Work): Promise<Reply> {
-    return connection.transaction("palisade-patch", work);
-  }
-
   async explain(connection: WriteConnection, resources: readonly string[]): Promise<Explanation | { readonly failure: Failure }> {
-    const reply = await connection.run({ ...EXPLAIN[this.#durability], values: [arrayOf(resources)] });
+    const reply = await connection.run({ ...this.#explain, values: [arrayOf(resources)] });
     return "failure" in reply ? reply : explanationOf(reply.rows);
   }
 
-  confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply> {
-    return connection.run({ ...CONFIRM, values: [arrayOf(resources)] });
+  async confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply> {
+    if (this.#form.durability === "local") return { rows: [] };
+    return await connection.run({ ...CONFIRM, values: [arrayOf(resources)] });
   }
 
   async held(connection: WriteConnection, resources: readonly string[]): Promise<readonly string[] | undefined> {
@@ -126,19 +130,18 @@ export class PlainWrites implements FencedWrites {
     return "rows" in reply ? reply.rows.map(([resource]) => String(resource)) : undefined;
   }
 
+  /** Of no rows, or of a write without a name and a token. */
   async rehearse(connection: WriteConnection): Promise<string | undefined> {
-    // No rows, or a write without a name and a token.
-    const nothing = { one: Array.from({ length: 8 }, () => null), each: parametersOf([]), all: columnsOf([]) };
     for (const { one, each, all } of [this.#statements.any, this.#statements.known])
       for (const statement of [
-        { ...one, values: nothing.one },
-        { ...each, values: nothing.each },
-        { ...all, values: nothing.all },
+        { ...one, values: Array.from({ length: 9 }, () => null) },
+        { ...each, values: parametersOf([]) },
+        { ...all, values: parametersOf([]) },
       ]) {
         const reply = await connection.run(statement);
         if ("failure" in reply) return `${statement.name}: ${reply.failure.error.message}`;
       }
-    const reply = await this.#patch(connection, async (run) => await mergedRows(run, [rehearsedPatch], 0).then(() => undefined));
+    const reply = await this.all(connection, [rehearsedPatch], false);
     return "failure" in reply ? `palisade-patch: ${reply.failure.error.message}` : undefined;
   }
 }

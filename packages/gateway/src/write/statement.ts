@@ -2,34 +2,20 @@
 // the stored fence under the lock of the row that it changes, and relies on nothing read before.
 // Functions that take any type carry their schema: an overload in the search path could fit better.
 // READ COMMITTED, no surrounding transaction but that of a patch; no advisory lock, trigger or xmax.
-// All forms share the condition and the effect: for any resource or, cheaper, for those known to
-// have a row; for a list of writes or, cheaper, for one. Distributed tables have their own:
-// citus-writes.ts.
+// All forms share the parameters, the condition (condition.ts) and the effect: for any resource or,
+// cheaper, for those known to have a row; for a list of writes or, cheaper, for one. Distributed
+// tables have their own: citus-writes.ts.
 import { createHash } from "node:crypto";
-import type { Failure } from "../fence/failure.js";
-import type { Expected, WriteRequest } from "../fence/verdict.js";
+import type { Expected } from "../fence/verdict.js";
 import { durabilityDemand } from "../store/session.js";
-import type { Reply, WriteConnection } from "../store/write-connection.js";
-import type { Explanation } from "./refusal.js";
-
-export interface FencedRow {
-  readonly request: WriteRequest;
-  /**
-   * The lock issued the token, or tokens are not verified. Otherwise the row is accepted only where
-   * it does not raise the fence.
-   */
-  readonly verified: boolean;
-  /** Later puts that this row stands for as well; the last of them is what is stored. */
-  readonly fold?: readonly Pick<FencedRow, "request">[] | undefined;
-}
+import { admits, type FencedRow, passes, raisesNothing } from "./condition.js";
 
 /** A row of a batch. */
 export interface QueuedRow extends FencedRow {
   /** The resource most likely has a row. */
   readonly known: boolean;
-  /** How often it failed for a reason of its own, or with a fold. */
-  readonly attempts: number;
-  readonly fold: readonly Pick<FencedRow, "request">[];
+  /** Later puts that this row stands for as well; the last of them is what is stored. */
+  readonly fold: readonly FencedRow[];
 }
 
 export interface StatementForm {
@@ -56,33 +42,21 @@ export interface Statement {
   readonly text: string;
 }
 
-// The fence. Postgres evaluates it twice, for two versions of the same row:
-// - The version in the statement's snapshot (`seen`, or the row that UPDATE finds), so that a
-//   refusal locks nothing, writes no WAL and waits for no standby. That version may be old, and an
-//   old version can justify refusing, never accepting: tokens only rise.
-// - The version that is locked (`stored`: by ON CONFLICT, or by UPDATE after a concurrent change).
-//   This is the one that counts (G1): it is the newest, and the row cannot change before this
-//   statement commits. The fence must therefore live in this row: read from another table, it would
-//   come from the snapshot, and token 34 would overwrite what token 35 wrote.
-export const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
-      ${row}.token <= ${request}.token
-      and (${row}.token < ${request}.token or ${request}.seq = 0 or ${row}.seq < ${request}.seq)
-      and (${request}.expected is null
-        or ${request}.expected = 0 and ${row}.deleted
-        or ${request}.expected in (-1, ${row}.rev) and not ${row}.deleted)
-      and (${request}.op in ('put', 'seal') or not ${row}.deleted)`;
+// Requests come in the order of their names, so that two statements cannot deadlock.
+const REQUEST = "request(resource, token, seq, op, expected, holder, value, revisions, verified)";
+export const ONE_REQUEST = `(select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::bigint, $9::boolean) as ${REQUEST}`;
+// A document that is replaced by the next one of its fold is parsed like all others and goes
+// nowhere: one that Postgres cannot keep fails the statement.
+const REQUESTS = `(select $10::jsonb[]) as replaced,
+    unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::bigint[], $9::boolean[]) as ${REQUEST}`;
 
-export const raisesNothing = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
-
-/** How many revisions an accepted request adds. Only the rows of a batch stand for several writes. */
-const revisionsOf = (form: StatementForm) => (mayFold(form) ? "request.revisions" : "case when request.op = 'seal' then 0 else 1 end");
-const mayFold = ({ scope }: StatementForm): boolean => scope === "each";
+const requests = ({ scope }: StatementForm): string => (scope === "one" ? ONE_REQUEST : REQUESTS);
 
 /** What an accepted request makes of the row. Citus sends on no case but searched ones. */
-export const effect = (request: "request" | "excluded", revisions: string) => `
+export const effect = (request: "request" | "excluded") => `
     token = ${request}.token,
     seq = case when ${request}.token > stored.token then ${request}.seq else greatest(stored.seq, ${request}.seq) end,
-    rev = stored.rev + ${revisions},
+    rev = stored.rev + ${request === "excluded" ? "excluded.rev" : "request.revisions"},
     born = case when ${request}.op = 'put' and stored.deleted then stored.rev + 1 else stored.born end,
     op = ${request}.op,
     expected = ${request}.expected,
@@ -93,33 +67,6 @@ export const effect = (request: "request" | "excluded", revisions: string) => `
       else ${request}.value
     end,
     updated_at = ${request === "excluded" ? "excluded.updated_at" : "now()"}`;
-
-/**
- * The condition on the snapshot. Without a row there is nothing to patch, delete or match; and a
- * resource that has a row keeps it for ever.
- */
-const passes = `
-    case when seen.token is null
-      then request.verified and request.op in ('put', 'seal') and coalesce(request.expected, 0) = 0
-      else ${raisesNothing("seen")} and ${admits("seen", "request")}
-    end`;
-
-/**
- * One line per request, in the order of the arrays. They come sorted by name, so that two
- * statements cannot deadlock.
- */
-const requests = (form: StatementForm): string => {
-  const list = (parameters = "", columns = ""): string =>
-    `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[]${parameters})
-        as request(resource, token, seq, op, expected, holder, value, verified${columns})`;
-  if (form.scope === "one")
-    return `(select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::boolean)
-        as request(resource, token, seq, op, expected, holder, value, verified)`;
-  if (form.scope === "all") return list();
-  // A document that is replaced by the next one of its fold is parsed like all others and goes
-  // nowhere: one that Postgres cannot keep fails the statement.
-  return `(select $10::jsonb[]) as replaced, ${list(", $9::bigint[]", ", revisions")}`;
-};
 
 const JOIN_SEEN_ROW = `left join lateral (
         select found.token, found.seq, found.rev, found.deleted from palisade.resources as found where found.resource = request.resource limit 1
@@ -138,14 +85,14 @@ function candidates(form: StatementForm): string {
 const upsert = (form: StatementForm): string => `
   insert into palisade.resources as stored
     (resource, token, seq, rev, born, op, expected, deleted, holder, value, updated_at)
-  select request.resource, request.token, request.seq, ${revisionsOf(form)}, case when request.op = 'seal' then 0 else 1 end,
+  select request.resource, request.token, request.seq, request.revisions, least(request.revisions, 1),
     request.op, request.expected, request.value is null, request.holder, request.value, now()
   from ${candidates(form)}
-  on conflict (resource) do update set ${effect("excluded", "excluded.rev")}
+  on conflict (resource) do update set ${effect("excluded")}
   where ${admits("stored", "excluded")}`;
 
 const update = (form: StatementForm): string => `
-  update palisade.resources as stored set ${effect("request", revisionsOf(form))}
+  update palisade.resources as stored set ${effect("request")}
   from ${requests(form)}
   where stored.resource = request.resource
     and ${raisesNothing("stored")}
@@ -157,12 +104,12 @@ export const answerColumns = `stored.resource, stored.rev, stored.born, stored.d
 
 const recorded = (form: StatementForm): string => `recorded as (
   insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
-  select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'${mayFold(form) ? RECORD_FOLDED : ""}
+  select rev, token, seq, updated_at, resource, op, holder from written where op <> 'seal'${form.scope === "each" ? RECORD_FOLDED : ""}
 )`;
 const RECORD_FOLDED = `
   union all
   select rev - later, token, seq, updated_at, written.resource, op, holder
-  from unnest($1::text[], $9::bigint[]) as folded(resource, revisions)
+  from unnest($1::text[], $8::bigint[]) as folded(resource, revisions)
   join written on written.resource = folded.resource
   cross join pg_catalog.generate_series(1, folded.revisions - 1) as later
   where folded.revisions > 1`;
@@ -190,46 +137,19 @@ function textOf(form: StatementForm): string {
   return `with ${parts.join(", ")}\nselect ${first}, rev, born, deleted, value from written`;
 }
 
-// How fenced writes are put to an engine: the statements, and what is asked around them. Decisions
-// about retries and answers are made by the callers, and are the same for every engine.
-
-export interface FencedWrites {
-  /** Each row by itself. Answers resource, revision, born, deleted and value of the accepted. */
-  each(connection: WriteConnection, batch: readonly QueuedRow[]): Promise<Reply>;
-  /**
-   * All rows or none, sorted by name; no row is answered where one was refused. `isLikely`: each row
-   * is there and most likely admits its write, so it need not be looked at before any is written. A
-   * refusal then locks rows and writes WAL until it undoes both.
-   */
-  all(connection: WriteConnection, rows: readonly FencedRow[], isLikely: boolean): Promise<Reply>;
-  explain(connection: WriteConnection, resources: readonly string[]): Promise<Explanation | { readonly failure: Failure }>;
-  /** Answers when all that these rows show is replicated; a first column false: it is not. */
-  confirm(connection: WriteConnection, resources: readonly string[]): Promise<Reply>;
-  /** Which rows other sessions hold; undefined when that cannot be found out. */
-  held(connection: WriteConnection, resources: readonly string[]): Promise<readonly string[] | undefined>;
-  /** Runs every statement without an effect; why one cannot run. */
-  rehearse(connection: WriteConnection): Promise<string | undefined>;
-}
-
-/** The first eight parameters of a single write. */
+/** The parameters of a single write. */
 export function valuesOf({ request, verified }: FencedRow): (string | null)[] {
   const { resource, token, seq = 0, op, expected, holder = null, value = null } = request;
   const demanded = expected === undefined ? null : expectedNumber(expected);
-  return [resource, String(token), String(seq), op, demanded, holder, value, verified ? "t" : "f"];
+  return [resource, String(token), String(seq), op, demanded, holder, value, op === "seal" ? "0" : "1", verified ? "t" : "f"];
 }
 
-/** The parameters of plain writes. */
-export function parametersOf(rows: readonly FencedRow[]): (string | Buffer)[] {
-  const revisions = rows.map(({ request, fold = [] }) => (request.op === "seal" ? 0 : 1 + fold.length));
+/** The parameters of several. */
+export function parametersOf(rows: readonly (FencedRow & Partial<QueuedRow>)[]): (string | Buffer)[] {
+  const column = (element: (row: FencedRow & Partial<QueuedRow>) => string): string => `{${rows.map(element).join(",")}}`;
   const replaced: Document[] = [];
   for (const { request, fold = [] } of rows)
     for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
-  return [...columnsOf(rows), `{${revisions.join(",")}}`, documentArray(replaced)];
-}
-
-/** The first eight parameters of the other forms: one array per column. */
-export function columnsOf(rows: readonly FencedRow[]): (string | Buffer)[] {
-  const column = (element: (row: FencedRow) => string): string => `{${rows.map(element).join(",")}}`;
   return [
     column(({ request }) => quoted(request.resource)),
     column(({ request }) => String(request.token)),
@@ -238,7 +158,9 @@ export function columnsOf(rows: readonly FencedRow[]): (string | Buffer)[] {
     column(({ request }) => expectedNumber(request.expected)),
     column(({ request }) => quotedOrNull(request.holder)),
     documentArray(rows.map(({ request, fold }) => (fold?.at(-1)?.request ?? request).value)),
+    column(({ request, fold = [] }) => (request.op === "seal" ? "0" : String(1 + fold.length))),
     column(({ verified }) => (verified ? "t" : "f")),
+    documentArray(replaced),
   ];
 }
 

@@ -4,24 +4,23 @@
 
 import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
 import {
-  type OutcomeUnknown,
   type Refused,
   TooLarge,
   type TransactionRequest,
   type TransactionVerdict,
   type Unavailable,
+  type Undecided,
   type WriteRequest,
 } from "../fence/verdict.js";
 import { type Held, type Line, LOCK_TIMED_OUT } from "../store/slots.js";
 import type { Reply, Row, WriteConnection } from "../store/write-connection.js";
-import { acceptedOf } from "./batch.js";
-import { confirm, refusalOf } from "./refusal.js";
-import type { FencedWrites } from "./statement.js";
+import { explainRefused } from "./condition.js";
+import { acceptedOf } from "./group-commit.js";
+import type { FencedWrites } from "./plain-writes.js";
 
 export interface TransactionParts {
   readonly line: Line;
   readonly writes: { readonly current: FencedWrites };
-  readonly durability: "local" | "sync";
   readonly observe: (event: { readonly kind: "retried"; readonly code: string; readonly rows: number }) => void;
 }
 
@@ -103,32 +102,22 @@ export class Transactions {
     return names.length === 1 ? names : ((await this.#parts.writes.current.held(connection, names)) ?? []);
   }
 
-  async #explain(attempt: Attempt): Promise<TransactionAnswer | Retry> {
-    const { request, isVerified, connection } = attempt;
-    const { operations } = request;
-    const names = operations.map((operation) => operation.resource);
-    const explanation = await this.#parts.writes.current.explain(connection, names);
-    if ("failure" in explanation) return unavailable("unreachable", explanation.failure.error);
+  async #explain({ request: { operations }, isVerified, connection }: Attempt): Promise<TransactionAnswer | Retry> {
+    const rows = operations.map((operation) => ({ request: operation, verified: isVerified(operation) }));
+    const { reasons, currentRevs } = await explainRefused(this.#parts.writes.current, connection, rows);
     const unverified: WriteRequest[] = [];
     const refusals: { readonly index: number; readonly refusal: Refused }[] = [];
+    let undecided: Undecided | undefined;
     for (const [index, operation] of operations.entries()) {
-      const refusal = refusalOf(operation, isVerified(operation) ? "verified" : "unverified", explanation.states[index]);
-      if (refusal.kind === "unverified") unverified.push(operation);
-      else if (refusal.kind !== "admissible") refusals.push({ index, refusal });
+      const reason = reasons[index] as (typeof reasons)[number];
+      if (reason.kind === "outcome_unknown") return reason;
+      if (reason.kind === "unavailable") undecided = reason;
+      else if (reason.kind === "unverified") unverified.push(operation);
+      else if (reason.kind !== "admissible") refusals.push({ index, refusal: reason });
     }
-    // From a sequence number that is already stored, a client concludes that its earlier try was
-    // stored.
-    const seen = operations.filter(({ seq }, index) => seq !== undefined && explanation.states[index]?.seq === seq);
-    const currentRevs = seen.length === 0 ? undefined : explanation.states.map((state) => state?.rev ?? 0);
-    if (refusals.length > 0) return (await this.#confirm(attempt, seen)) ?? { kind: "refused", refusals, currentRevs };
+    if (refusals.length > 0) return { kind: "refused", refusals, currentRevs };
     if (unverified.length > 0) return { kind: "unverified", operations: unverified };
-    return explanation.isDurable ? { kind: "retry", code: "race" } : unavailable("not_durable");
-  }
-
-  #confirm({ connection }: Attempt, operations: readonly WriteRequest[]): Promise<OutcomeUnknown | undefined> {
-    const names = operations.map(({ resource }) => resource);
-    const ask = (resources: readonly string[]) => this.#parts.writes.current.confirm(connection, resources);
-    return confirm({ durability: this.#parts.durability, ask }, names);
+    return undecided ?? { kind: "retry", code: "race" };
   }
 
   /**

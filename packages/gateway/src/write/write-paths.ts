@@ -9,8 +9,7 @@ import { HeldRows, Line, WriteSlots } from "../store/slots.js";
 import type { WriteConnectionOptions } from "../store/write-connection.js";
 import { CitusWrites } from "./citus-writes.js";
 import { type BatchEvent, GroupCommit } from "./group-commit.js";
-import { PlainWrites, type WritesForm } from "./plain-writes.js";
-import type { FencedWrites } from "./statement.js";
+import { type FencedWrites, PlainWrites, type WritesForm } from "./plain-writes.js";
 import { Transactions } from "./transaction.js";
 
 interface WritePathParts {
@@ -98,16 +97,15 @@ export class WritePaths {
   }
 
   #open(): WritePath {
-    const { limits, connection, form, observe } = this.#parts;
+    const { limits, connection, observe } = this.#parts;
     const { statementsInFlight, maxQueuedWrites, maxWaitMs } = limits;
-    const { durability } = form;
     const isPlain = this.shards === undefined;
     const batchSlots = new WriteSlots(isPlain ? statementsInFlight : WRITES_PER_WORKER, connection);
     const lineSlots = new WriteSlots(statementsInFlight, connection);
     const heldRows = new HeldRows();
     const waitLimits = { maxAccepted: maxQueuedWrites, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
     const line = new Line({ slots: lineSlots, heldRows, limits: waitLimits });
-    const common = { writes: this.writes, durability, observe };
+    const common = { writes: this.writes, observe };
     const commit = new GroupCommit({ ...common, heldRows, slots: batchSlots, limits: isPlain ? limits : { ...limits, maxBatchRows: 1 } });
     return { slots: [batchSlots, lineSlots], line, commit, transactions: new Transactions({ ...common, line }) };
   }

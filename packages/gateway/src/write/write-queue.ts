@@ -1,11 +1,11 @@
-// Which accepted writes go into one batch, and in which order: first come, first served, one row
-// per resource at a time. Plain puts that wait for the same resource are folded into one row.
-// Patches are in batches of their own, for which documents are read first. Bounded in writes and in
-// bytes.
+// What of a resource waits and what is in flight: which accepted writes go into one batch, and in
+// which order. First come, first served, one row per resource at a time. Plain puts that wait for
+// the same resource are folded into one row. Patches are in batches of their own, for which
+// documents are read first. Bounded in writes and in bytes.
 import type { Verdict, WriteRequest } from "../fence/verdict.js";
-import type { Waiter } from "../store/bounded-wait.js";
 import type { HeldRows } from "../store/slots.js";
 import { isPatch, mostPatches } from "./patches.js";
+import type { QueuedRow } from "./statement.js";
 
 export interface BatchLimits {
   readonly maxBatchRows: number;
@@ -13,22 +13,17 @@ export interface BatchLimits {
   readonly documentLimitBytes: number;
 }
 
-export interface Entry extends Waiter {
-  readonly request: WriteRequest;
-  readonly verified: boolean;
-  /** The resource most likely has a row. */
-  readonly known: boolean;
+/** An accepted write. */
+export interface Entry extends QueuedRow {
   readonly settle: (verdict: WriteOutcome) => void;
+  /** The request that it came with, where requests are traced. */
+  readonly span: unknown;
+  /** Not of one that is sent again: its resource may have turned out to have no row. */
+  known: boolean;
   /** How often it failed for a reason of its own, or with a fold. */
   attempts: number;
-  /** The request that it came with, where requests are traced. */
-  readonly span?: unknown;
   /** The puts behind it that go with it as one row. */
   fold: readonly Entry[];
-  /** Used by the queue only. */
-  place: "behind" | "first" | "answered";
-  /** The next write of the same resource, which may start when this one is answered. */
-  next: Entry | undefined;
 }
 
 /**
@@ -46,16 +41,17 @@ export class WriteQueue {
   readonly #limits: BatchLimits;
   readonly #heldRows: HeldRows;
   /**
-   * Of each resource at most one write is in these queues or in flight; later ones hang on it
-   * as a chain. That keeps their order, and a hot resource costs nothing. A write that was answered
-   * while it waited stays where it is until its turn.
+   * The writes of each resource that are not answered, in their order. The first of them is in flight
+   * or in one of the lines below; the others wait behind it, where a hot resource costs nothing.
    */
-  readonly #alone = new Fifo<Entry>();
-  readonly #lines: Readonly<Record<LineName, Fifo<Entry>>> = { writes: new Fifo(), patches: new Fifo(), apart: new Fifo() };
+  readonly #ofResource = new Map<string, Entry[]>();
+  /** In the order in which they came. */
+  readonly #alone = new Set<Entry>();
+  readonly #lines: Readonly<Record<LineName, Set<Entry>>> = { writes: new Set(), patches: new Set(), apart: new Set() };
+  readonly #sets = [this.#alone, ...Object.values(this.#lines)];
   /** They take turns: the one that was taken from last comes last. */
   readonly #turns: LineName[] = ["writes", "patches", "apart"];
   #apartInFlight: Entry | undefined;
-  readonly #last = new Map<string, Entry>();
 
   constructor(limits: BatchLimits, heldRows: HeldRows) {
     this.#limits = limits;
@@ -64,56 +60,78 @@ export class WriteQueue {
 
   /** Whether there is something for `take`. */
   get hasWork(): boolean {
-    return peek(this.#alone) !== undefined || this.#nextLine() !== undefined;
+    return this.#alone.size > 0 || this.#nextLine() !== undefined;
   }
 
   add(entry: Entry): void {
     const { resource } = entry.request;
-    const before = this.#last.get(resource);
-    this.#last.set(resource, entry);
-    if (before === undefined) this.#makeFirst(entry);
-    else before.next = entry;
+    const before = this.#ofResource.get(resource);
+    if (before !== undefined) before.push(entry);
+    else {
+      this.#ofResource.set(resource, [entry]);
+      this.#lineOf(entry, "batch").add(entry);
+    }
   }
 
   /** The first write of each row of the next batch, by resource; empty when nothing may start. */
   take(): Entry[] {
-    const alone = peek(this.#alone);
+    const [alone] = this.#alone;
     if (alone !== undefined) {
-      this.#alone.shift();
+      this.#alone.delete(alone);
       return [alone];
     }
     const line = this.#nextLine();
     if (line === undefined) return [];
     this.#turns.push(...this.#turns.splice(this.#turns.indexOf(line), 1));
-    return (line === "apart" ? this.#takeApart() : this.#takeBatch(this.#lines[line])).sort(byResource);
+    const { maxBatchRows } = this.#limits;
+    if (line === "writes") return this.#takeBatch(this.#lines.writes, maxBatchRows);
+    if (line === "patches")
+      return this.#takeBatch(this.#lines.patches, Math.min(maxBatchRows, mostPatches(this.#limits.documentLimitBytes)));
+    const batch = this.#takeBatch(this.#lines.apart, 1);
+    [this.#apartInFlight] = batch;
+    return batch;
   }
 
-  #takeApart(): Entry[] {
-    this.#apartInFlight = this.#lines.apart.shift();
-    return this.#apartInFlight === undefined ? [] : [this.#apartInFlight];
-  }
-
-  #takeBatch(rows: Fifo<Entry>): Entry[] {
-    const { maxBatchRows, maxBatchBytes, documentLimitBytes } = this.#limits;
-    const first = peek(rows);
-    const maxRows = first !== undefined && isPatch(first) ? Math.min(maxBatchRows, mostPatches(documentLimitBytes)) : maxBatchRows;
+  #takeBatch(line: Set<Entry>, maxWrites: number): Entry[] {
+    const { maxBatchBytes } = this.#limits;
     const batch: Entry[] = [];
     let [writes, bytes] = [0, 0];
-    for (let entry = first; entry !== undefined && writes < maxRows; entry = peek(rows)) {
-      bytes += entry.bytes;
-      if (batch.length > 0 && bytes > maxBatchBytes) break;
-      rows.shift();
+    for (const entry of line) {
+      bytes += bytesOf(entry.request);
+      if (batch.length > 0 && (writes >= maxWrites || bytes > maxBatchBytes)) break;
+      line.delete(entry);
       batch.push(entry);
-      entry.fold = foldBehind(entry, { writes: maxBatchRows - writes - 1, bytes: maxBatchBytes - bytes });
+      entry.fold = this.#foldBehind(entry, { writes: maxWrites - writes - 1, bytes: maxBatchBytes - bytes });
       writes += 1 + entry.fold.length;
-      for (const later of entry.fold) bytes += later.bytes;
+      for (const later of entry.fold) bytes += bytesOf(later.request);
     }
-    return batch;
+    return batch.sort(byResource);
+  }
+
+  /**
+   * The writes waiting behind this one that Postgres may be sent as one row with it: what each of
+   * them is answered and leaves behind is the same as if it had been sent by itself (decision 0008).
+   */
+  #foldBehind(first: Entry, room: { readonly writes: number; readonly bytes: number }): readonly Entry[] {
+    const all = this.#ofResource.get(first.request.resource) ?? [];
+    if (all.length < 2 || room.writes <= 0 || !isPlainPut(first)) return none;
+    let [end, { bytes }] = [1, room];
+    for (; end < all.length && end <= room.writes; end += 1) {
+      const next = all[end] as Entry;
+      bytes -= bytesOf(next.request);
+      if (bytes < 0 || !isPlainPut(next) || !asksForTheSame(first, next)) break;
+    }
+    return all.slice(1, end);
   }
 
   /** The first in turn that has a write waiting. */
   #nextLine(): LineName | undefined {
-    return this.#turns.find((line) => peek(this.#lines[line]) !== undefined && (line !== "apart" || this.#apartInFlight === undefined));
+    return this.#turns.find((line) => this.#lines[line].size > 0 && (line !== "apart" || this.#apartInFlight === undefined));
+  }
+
+  /** Those that wait behind the first write of its resource. */
+  behind({ request: { resource } }: Entry): readonly Entry[] {
+    return this.#ofResource.get(resource)?.slice(1) ?? none;
   }
 
   /**
@@ -123,10 +141,10 @@ export class WriteQueue {
   again(entry: Entry, way: Way): void {
     entry.fold = none;
     this.#landed(entry);
-    if (entry.place === "first") this.#lineOf(entry, way).push(entry);
+    if (this.#ofResource.get(entry.request.resource)?.[0] === entry) this.#lineOf(entry, way).add(entry);
   }
 
-  #lineOf(entry: Entry, way: Way): Fifo<Entry> {
+  #lineOf(entry: Entry, way: Way): Set<Entry> {
     if (this.#heldRows.has(entry.request.resource)) return this.#lines.apart;
     if (way === "alone") return this.#alone;
     return isPatch(entry) ? this.#lines.patches : this.#lines.writes;
@@ -140,25 +158,18 @@ export class WriteQueue {
    * The entry was answered, in flight or while it waited: the next write of its resource may start.
    */
   done(entry: Entry): void {
+    const { resource } = entry.request;
+    const all = this.#ofResource.get(resource) ?? [];
+    const place = all.indexOf(entry);
+    if (place > 0) all.splice(place, 1);
+    if (place !== 0) return;
     this.#landed(entry);
-    const wasFirst = entry.place === "first";
-    entry.place = "answered";
-    if (!wasFirst) return;
-    let { next } = entry;
-    while (next?.place === "answered") next = next.next;
-    if (next !== undefined) this.#makeFirst(next);
-    else this.#last.delete(entry.request.resource);
+    for (const line of this.#sets) line.delete(entry);
+    all.shift();
+    const [next] = all;
+    if (next === undefined) this.#ofResource.delete(resource);
+    else this.#lineOf(next, "batch").add(next);
   }
-
-  #makeFirst(entry: Entry): void {
-    entry.place = "first";
-    this.again(entry, "batch");
-  }
-}
-
-function peek(fifo: Fifo<Entry>): Entry | undefined {
-  while (fifo.peek()?.place === "answered") fifo.shift();
-  return fifo.peek();
 }
 
 export const none: readonly Entry[] = [];
@@ -166,23 +177,6 @@ export const none: readonly Entry[] = [];
 /** Each write with those that were folded into it, in the order of their revisions. */
 export function writesOf(batch: readonly Entry[]): readonly Entry[] {
   return batch.some(({ fold }) => fold.length > 0) ? batch.flatMap((entry) => [entry, ...entry.fold]) : batch;
-}
-
-/**
- * The writes waiting behind this one that Postgres may be sent as one row with it: what each of
- * them is answered and leaves behind is the same as if it had been sent by itself (decision 0008).
- */
-function foldBehind(first: Entry, room: { readonly writes: number; readonly bytes: number }): readonly Entry[] {
-  if (first.next === undefined || !isPlainPut(first)) return none;
-  const fold: Entry[] = [];
-  let { bytes } = room;
-  for (let next: Entry | undefined = first.next; next !== undefined && fold.length < room.writes; next = next.next) {
-    if (next.place === "answered") continue;
-    bytes -= next.bytes;
-    if (bytes < 0 || !isPlainPut(next) || !asksForTheSame(first, next)) break;
-    fold.push(next);
-  }
-  return fold;
 }
 
 /** Nothing but its token can refuse it. One that was sent before goes by itself. */
@@ -207,34 +201,4 @@ export function bytesOf(request: WriteRequest): number {
  */
 function byResource(a: Entry, b: Entry): number {
   return a.request.resource < b.request.resource ? -1 : 1;
-}
-
-/** First in, first out, in constant time. The owner bounds its length. */
-class Fifo<T> {
-  #items: T[] = [];
-  #head = 0;
-
-  get length(): number {
-    return this.#items.length - this.#head;
-  }
-
-  push(item: T): void {
-    this.#items.push(item);
-  }
-
-  peek(): T | undefined {
-    return this.#items[this.#head];
-  }
-
-  shift(): T | undefined {
-    if (this.length === 0) return undefined;
-    const item = this.#items[this.#head];
-    this.#head += 1;
-    // Half of the array is used up: moving the rest costs each item one copy on average.
-    if (this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head);
-      this.#head = 0;
-    }
-    return item;
-  }
 }

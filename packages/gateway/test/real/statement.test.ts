@@ -3,8 +3,8 @@
 import type pg from "pg";
 import type { WriteRequest } from "../../src/fence/verdict.js";
 import { OPEN_SESSION, sessionParameters } from "../../src/store/session.js";
-import { refusalOf, type StoredState } from "../../src/write/refusal.js";
-import { columnsOf, fencedWrite } from "../../src/write/statement.js";
+import { refusalOf, type StoredState } from "../../src/write/condition.js";
+import { fencedWrite, parametersOf } from "../../src/write/statement.js";
 import { type Connect, describe, expect, test, uniqueName } from "../support/fixtures.js";
 import { plainForm, put, runStatement, statementText, statementValues, untilSomebodyWaits, type Way, ways } from "../support/sql.js";
 
@@ -41,7 +41,8 @@ test.for(ways)("G1 the statement accepts exactly what its explanation calls admi
   );
   const accepted = await runStatement({ client, way }, ...cases.map(({ request }) => request));
   const admissible = cases.filter(
-    ({ state, request }) => refusalOf(request, "verified", state).kind === "admissible" && (way.startsWith("any") || state !== undefined),
+    ({ state, request }) =>
+      refusalOf({ request, verified: true }, state).kind === "admissible" && (way.startsWith("any") || state !== undefined),
   );
   expect(accepted.sort()).toEqual(admissible.map(({ request }) => request.resource).sort());
   expect(cases.length).toBe(19 * 64);
@@ -146,7 +147,7 @@ describe("the cost", () => {
     const { text } = fencedWrite({ ...plainForm, rows: "any", scope: "all" });
     const operations = [put(resource, 34, "2"), ...Array.from({ length: 10 }, () => put(uniqueName("other"), 34, "2"))];
     const rows = operations.map((request) => ({ request, verified: true }));
-    const { plan, tookNumber } = await execute(client, text, columnsOf(rows));
+    const { plan, tookNumber } = await execute(client, text, parametersOf(rows));
     expect({ bytes: plan["WAL Bytes"], tookNumber }).toEqual({ bytes: 0, tookNumber: false });
   });
 

@@ -3,7 +3,8 @@
 // fence, and transactions that present pairs of resource and token.
 import type pg from "pg";
 import type { WriteRequest } from "../../src/fence/verdict.js";
-import { type FencedRow, fencedWrite, parametersOf, valuesOf } from "../../src/write/statement.js";
+import type { FencedRow } from "../../src/write/condition.js";
+import { fencedWrite, parametersOf, valuesOf } from "../../src/write/statement.js";
 import { type Connect, isOnCitus, uniqueName } from "./fixtures.js";
 
 /**

@@ -1,33 +1,35 @@
 // How much may wait, and for how long. Needs no server.
 import { describe, expect, test, vi } from "vitest";
-import { BoundedWait, closing, overloaded, type Waiter, waiterOf } from "../../../src/store/bounded-wait.js";
+import { BoundedWait, closing, overloaded } from "../../../src/store/bounded-wait.js";
 
 const limits = { maxAccepted: 3, maxAcceptedBytes: 10, maxWaitMs: 1_000 };
 
-function waiter(bytes = 1): Waiter & { readonly heard: unknown[] } {
-  const heard: unknown[] = [];
-  return Object.assign(waiterOf(bytes), { heard, giveUp: (why: unknown) => void heard.push(why) });
+interface Work {
+  readonly heard: unknown[];
 }
+
+const work = (): Work => ({ heard: [] });
+const opened = () => new BoundedWait<Work>(limits, ({ heard }, why) => void heard.push(why));
 
 describe("accepted work", () => {
   test("the queue is bounded in writes and bytes, counts what is in flight, and always takes one", () => {
-    const wait = new BoundedWait(limits);
-    const huge = waiter(500);
-    expect([wait.accept(huge), wait.accept(waiter())]).toEqual([undefined, overloaded]);
+    const wait = opened();
+    const huge = work();
+    expect([wait.accept(huge, 500), wait.accept(work(), 1)]).toEqual([undefined, overloaded]);
     wait.start(huge);
-    expect(wait.accept(waiter())).toBe(overloaded);
+    expect(wait.accept(work(), 1)).toBe(overloaded);
     wait.leave(huge);
     expect([wait.accepted, wait.bytes, wait.waiting]).toEqual([0, 0, 0]);
-    for (const bytes of [1, 1, 8]) expect(wait.accept(waiter(bytes))).toBeUndefined();
-    expect(wait.accept(waiter(0))).toBe(overloaded);
+    for (const bytes of [1, 1, 8]) expect(wait.accept(work(), bytes)).toBeUndefined();
+    expect(wait.accept(work())).toBe(overloaded);
     wait.abandon();
   });
 
   test("G6 waits for so long in all, and what was started in time is not disturbed", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     try {
-      const wait = new BoundedWait(limits);
-      const [overdue, started] = [waiter(), waiter()];
+      const wait = opened();
+      const [overdue, started] = [work(), work()];
       for (const each of [overdue, started]) wait.accept(each);
       vi.advanceTimersByTime(600);
       wait.start(started);
@@ -44,12 +46,12 @@ describe("accepted work", () => {
   });
 
   test("is refused while the gateway closes, which waits for what it accepted", async () => {
-    const wait = new BoundedWait(limits);
-    const [started, waiting] = [waiter(), waiter()];
+    const wait = opened();
+    const [started, waiting] = [work(), work()];
     for (const each of [started, waiting]) wait.accept(each);
     wait.start(started);
     const drained = wait.drain();
-    expect(wait.accept(waiter())).toBe(closing);
+    expect(wait.accept(work())).toBe(closing);
     wait.abandon();
     expect([started.heard, waiting.heard]).toEqual([[], [closing]]);
     for (const each of [started, waiting]) wait.leave(each);

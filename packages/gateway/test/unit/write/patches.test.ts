@@ -11,7 +11,6 @@ const patch = (resource: string): QueuedRow => ({
   request: { op: "patch", resource, token: 5, value: '{"b":2}' },
   verified: true,
   known: true,
-  attempts: 0,
   fold: [],
 });
 const stored = (resource: string, document = '{"a": 1}'): Row => [resource, 5, 0, 7, false, document];

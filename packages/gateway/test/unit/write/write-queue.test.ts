@@ -2,9 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { WriteRequest } from "../../../src/fence/verdict.js";
-import { waiterOf } from "../../../src/store/bounded-wait.js";
 import { HeldRows } from "../../../src/store/slots.js";
-import { bytesOf, type Entry, WriteQueue, writesOf } from "../../../src/write/write-queue.js";
+import { type Entry, WriteQueue, writesOf } from "../../../src/write/write-queue.js";
 
 const limits = { maxBatchRows: 4, maxBatchBytes: 100, documentLimitBytes: 1_000 };
 
@@ -12,15 +11,13 @@ const limits = { maxBatchRows: 4, maxBatchBytes: 100, documentLimitBytes: 1_000 
 function entry(resource: string, rest: Partial<WriteRequest> = {}, verified = true): Entry {
   const request: WriteRequest = { op: "put", resource, token: 1, seq: 1, value: "1", ...rest };
   return {
-    ...waiterOf(bytesOf(request)),
     request,
     verified,
     known: false,
     settle: () => {},
     attempts: 0,
     fold: [],
-    place: "behind",
-    next: undefined,
+    span: undefined,
   };
 }
 
