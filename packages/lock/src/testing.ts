@@ -6,10 +6,11 @@ import { createHash } from "node:crypto";
 import { QuorumLocker } from "./locker.js";
 import { type LockerOptions, readPolicy } from "./options/policy.js";
 import { type Clock, liveClock } from "./platform/clock.js";
-import type { ExtendBallot, GrantBallot, InspectBallot, RaiseBallot, ReleaseBallot, SealBallot, Unreachable } from "./protocol/ballot.js";
+import type { GrantBallot } from "./protocol/ballot.js";
 import type { FleetState, NodeReport, OpenFleet, StoredLease } from "./protocol/fleet.js";
 import type { Locker } from "./protocol/locker.js";
-import type { ExtendQuestion, GrantQuestion, LockNode, Ownership, ReleaseListener, ReleaseQuestion, Wait } from "./protocol/node.js";
+import type { LockNode, ReleaseListener } from "./protocol/node.js";
+import type { Answers, BallotOf, GrantQuestion, QuestionOf, Verb, Wait } from "./protocol/verbs.js";
 
 const MAX_TTL_MS = 60_000;
 const FAKE_REPORT: NodeReport = {
@@ -162,37 +163,22 @@ export class FakeNode implements LockNode {
 
   async close(): Promise<void> {}
 
-  grant({ resources, owner, label, ttlMs, wait }: GrantQuestion): Promise<GrantBallot> {
-    return this.#answer((): GrantBallot => {
-      const ticket = wait === undefined ? undefined : this.#ticket(wait.ticket);
-      for (const resource of resources) {
-        const held = this.#held(resource, ticket);
-        if (held !== undefined && held.owner !== owner) {
-          const refused = { kind: "held", node: this.name, resource, holder: held.label, remainingMs: this.#leftMs(held) } as const;
-          const there = held.reservedFor === undefined ? refused : { ...refused, isReserved: true as const };
-          if (wait === undefined || ticket === undefined) return there;
-          this.#leave(resources, ticket);
-          this.#takeTicket(resource, ticket, wait);
-          return { ...there, hasTicket: true };
-        }
-      }
-      if (ticket !== undefined) for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
-      const token = Math.max(...resources.map((resource) => this.#token(resource))) + 1;
-      for (const resource of resources) this.#take(resource, { owner, label, token, ttlMs });
-      return { kind: "granted", node: this.name, token, epoch: EPOCH };
-    });
+  /** In a turn of its own, as from a server. */
+  async ask<V extends Verb>(verb: V, question: QuestionOf<V>): Promise<BallotOf<V>> {
+    await Promise.resolve();
+    if (!this.#isReachable()) return { kind: "unreachable", node: this.name, cause: "ECONNREFUSED", unsent: true };
+    return this.#answers[verb](question);
   }
 
-  seal({ resources, owner, token }: Ownership & { readonly token: number }): Promise<SealBallot> {
-    return this.#answer((): SealBallot => {
+  readonly #answers: Answers = {
+    grant: (question) => this.#grant(question),
+    claim: (question) => this.#grant(question, question.wait),
+    seal: ({ resources, owner, token }) => {
       const isOurs = resources.every((resource) => this.#held(resource)?.owner === owner && this.#token(resource) <= token);
       if (isOurs) for (const resource of resources) this.#store(resource, token);
       return isOurs ? { kind: "sealed", node: this.name, epoch: EPOCH } : { kind: "lost", node: this.name };
-    });
-  }
-
-  extend({ resources, owner, ttlMs }: ExtendQuestion): Promise<ExtendBallot> {
-    return this.#answer((): ExtendBallot => {
+    },
+    extend: ({ resources, owner, ttlMs }) => {
       const held = resources.map((resource) => this.#held(resource));
       const other = held.find((each) => each !== undefined && each.owner !== owner);
       if (other !== undefined) return { kind: "taken", node: this.name, holder: other.label, remainingMs: this.#leftMs(other) };
@@ -203,28 +189,27 @@ export class FakeNode implements LockNode {
         if (before !== undefined) this.#memory.locks.set(resource, { ...before, untilAt });
       }
       return { kind: "extended", node: this.name };
-    });
-  }
-
-  heal(question: GrantQuestion & { readonly token: number }): Promise<ExtendBallot> {
-    return this.#answer((): ExtendBallot => {
+    },
+    heal: (question) => {
       for (const resource of question.resources) if (this.#held(resource) === undefined) this.#take(resource, question);
       return { kind: "extended", node: this.name };
-    });
-  }
-
-  release({ resources, owner, tells }: ReleaseQuestion): Promise<ReleaseBallot> {
-    return this.#answer((): ReleaseBallot => {
+    },
+    release: ({ resources, owner, tells }) => {
       const ours = resources.filter((resource) => this.#held(resource)?.owner === owner);
       const waiting = ours.map((resource) => this.#free(resource, tells));
       return ours.length === 0
         ? { kind: "absent", node: this.name }
         : { kind: "released", node: this.name, listeners: Math.max(...waiting) };
-    });
-  }
-
-  inspect(resource: string): Promise<InspectBallot> {
-    return this.#answer((): InspectBallot => {
+    },
+    leave: ({ resources, ticket: name }) => {
+      const ticket = this.#ticket(name);
+      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
+      this.#leave(resources, ticket);
+      return { kind: "absent", node: this.name };
+    },
+    // All callers run: none stands still.
+    callRoll: () => ({ kind: "absent", node: this.name }),
+    inspect: (resource) => {
       const held = this.#held(resource);
       const [holder, owner, remainingMs] =
         held === undefined || held.reservedFor !== undefined
@@ -232,8 +217,15 @@ export class FakeNode implements LockNode {
           : [held.label, fingerprintOf(held.owner), this.#leftMs(held)];
       const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) } as const;
       return { ...seen, hasWaiters: true, ...(held?.reservedFor === undefined ? {} : { isReserved: true }) };
-    });
-  }
+    },
+    raise: ({ resource, token, remove }) => {
+      const there = remove === "holder" ? this.#held(resource) : undefined;
+      const held = there?.reservedFor === undefined ? there : undefined;
+      this.#store(resource, Math.max(token, this.#token(resource)));
+      if (held !== undefined) this.#free(resource, true);
+      return { kind: "raised", node: this.name, token: this.#token(resource), epoch: EPOCH, removed: held?.label ?? null };
+    },
+  };
 
   leases(prefix: string): ReadonlyMap<string, StoredLease> {
     const names = [...this.#memory.locks.keys()].filter((name) => name.startsWith(prefix));
@@ -247,16 +239,6 @@ export class FakeNode implements LockNode {
     );
   }
 
-  raise({ resource, token, remove }: Parameters<LockNode["raise"]>[0]): Promise<RaiseBallot> {
-    return this.#answer((): RaiseBallot => {
-      const there = remove === "holder" ? this.#held(resource) : undefined;
-      const held = there?.reservedFor === undefined ? there : undefined;
-      this.#store(resource, Math.max(token, this.#token(resource)));
-      if (held !== undefined) this.#free(resource, true);
-      return { kind: "raised", node: this.name, token: this.#token(resource), epoch: EPOCH, removed: held?.label ?? null };
-    });
-  }
-
   onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
     const place = `${ticket} ${resource}`;
     const listeners = this.#listeners.get(place) ?? new Set();
@@ -265,20 +247,23 @@ export class FakeNode implements LockNode {
     return () => listeners.delete(listener);
   }
 
-  leave(resources: readonly string[], name = ""): Promise<ReleaseBallot> {
-    return this.#answer((): ReleaseBallot => {
-      const ticket = this.#ticket(name);
-      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
-      this.#leave(resources, ticket);
-      return { kind: "absent", node: this.name };
-    });
-  }
-
-  /** In a turn of its own, as from a server. */
-  async #answer<Ballot>(execute: () => Ballot): Promise<Ballot | Unreachable> {
-    await Promise.resolve();
-    if (!this.#isReachable()) return { kind: "unreachable", node: this.name, cause: "ECONNREFUSED", unsent: true };
-    return execute();
+  #grant({ resources, owner, label, ttlMs }: GrantQuestion, wait?: Wait): GrantBallot {
+    const ticket = wait === undefined ? undefined : this.#ticket(wait.ticket);
+    for (const resource of resources) {
+      const held = this.#held(resource, ticket);
+      if (held !== undefined && held.owner !== owner) {
+        const refused = { kind: "held", node: this.name, resource, holder: held.label, remainingMs: this.#leftMs(held) } as const;
+        const there = held.reservedFor === undefined ? refused : { ...refused, isReserved: true as const };
+        if (wait === undefined || ticket === undefined) return there;
+        this.#leave(resources, ticket);
+        this.#takeTicket(resource, ticket, wait);
+        return { ...there, hasTicket: true };
+      }
+    }
+    if (ticket !== undefined) for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
+    const token = Math.max(...resources.map((resource) => this.#token(resource))) + 1;
+    for (const resource of resources) this.#take(resource, { owner, label, token, ttlMs });
+    return { kind: "granted", node: this.name, token, epoch: EPOCH };
   }
 
   #ticket(name = ""): Ticket {

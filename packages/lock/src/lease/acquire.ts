@@ -75,13 +75,14 @@ class Acquisition {
     const { policy } = this.#context;
     const { resources, ttlMs, wait } = this.#wanted;
     const leastToken = this.#context.leastToken.at(this.#startMonotonicMs);
-    const question = { resources, owner: this.#owner, label: policy.label, ttlMs, wait, leastToken };
+    const question = { resources, owner: this.#owner, label: policy.label, ttlMs, leastToken };
+    const claim = wait === undefined ? undefined : { ...question, wait };
     return askAll<CountedGrant, Settled>(this.#context, {
       question: "grant",
       resources,
       epochs: this.#epochs,
       ballots: this.#grants,
-      ask: (node) => node.grant(question),
+      ask: (node) => (claim === undefined ? node.ask("grant", question) : node.ask("claim", claim)),
       judge: (ballots) => tallyGrants(ballots, policy),
       onBallot: (awaited, node) => {
         this.#onGrant?.();
@@ -147,7 +148,7 @@ class Acquisition {
       resources,
       epochs: this.#epochs,
       ballots: this.#seals,
-      ask: (node) => node.seal(question),
+      ask: (node) => node.ask("seal", question),
       judge: (ballots) => tallySeals(ballots, policy),
     });
   }

@@ -4,8 +4,9 @@ import type { Policy } from "../options/policy.js";
 import type { Clock, InFlight } from "../platform/clock.js";
 import type { DeadlineHeap } from "../platform/deadline-heap.js";
 import type { EpochMoved, GrantBallot, LossReason, ReleaseBallot, SealBallot } from "../protocol/ballot.js";
-import type { LockNode, Wait } from "../protocol/node.js";
+import type { LockNode } from "../protocol/node.js";
 import type { LeastToken } from "../protocol/token.js";
+import type { Wait } from "../protocol/verbs.js";
 import { type Ballots, freeInMs, type QuorumRule } from "../quorum.js";
 
 export interface LeaseContext {

@@ -35,7 +35,7 @@ export async function inspectUntil<Verdict extends string>(
     question: "inspect",
     resources: [resource],
     ballots,
-    ask: (node) => node.inspect(resource),
+    ask: (node) => node.ask("inspect", resource),
     judge,
   });
   return { verdict, ballots: castBallots(ballots) };

@@ -127,7 +127,7 @@ async function raiseOnce(context: LeaseContext, question: Raise): Promise<Ballot
     resources: [question.resource],
     epochs: nodes.map((node) => node.epoch()),
     ballots,
-    ask: (node) => node.raise(question),
+    ask: (node) => node.ask("raise", question),
     judge: (cast) => (castBallots(cast).length === nodes.length ? "all" : "open"),
   });
   return ballots;

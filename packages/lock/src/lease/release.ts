@@ -3,7 +3,7 @@
 import type { Ballot, EpochMoved, GrantBallot, ReleaseBallot } from "../protocol/ballot.js";
 import { type OpenSpan, type SpanSubject, tracing } from "../protocol/events.js";
 import type { Release } from "../protocol/locker.js";
-import type { Ownership, ReleaseQuestion } from "../protocol/node.js";
+import type { Ownership, ReleaseQuestion } from "../protocol/verbs.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import type { LeaseContext } from "./context.js";
 
@@ -37,7 +37,7 @@ export async function releaseEverywhere(context: LeaseContext, lease: Released, 
     question: "release",
     resources,
     ballots,
-    ask: (node) => node.release(question),
+    ask: (node) => node.ask("release", question),
     judge: (cast) => tallyReleases(cast, policy),
   });
   context.onReleased(resources, ballots);
@@ -94,6 +94,6 @@ export function releaseOn(context: LeaseContext, question: ReleaseQuestion, mayH
   for (const [i, node] of context.nodes.entries()) {
     if (!mayHaveKeys(i)) continue;
     context.inFlight.begin();
-    void node.release(question).then(() => context.inFlight.end());
+    void node.ask("release", question).then(() => context.inFlight.end());
   }
 }

@@ -1,7 +1,7 @@
 // Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key
 // gets it again (heal) only after a quorum confirmed the owner in this very round.
 import type { ExtendBallot } from "../protocol/ballot.js";
-import type { Ownership } from "../protocol/node.js";
+import type { Ownership } from "../protocol/verbs.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import type { LeaseContext } from "./context.js";
 
@@ -50,7 +50,7 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
     question: "extend",
     resources,
     ballots,
-    ask: (node) => node.extend({ resources, owner, ttlMs }),
+    ask: (node) => node.ask("extend", { resources, owner, ttlMs }),
     judge: (cast) => {
       verdict = tallyExtensions(cast, policy);
       return verdict;
@@ -88,7 +88,7 @@ async function plant(
 ): Promise<void> {
   inFlight.begin();
   const question = { ...lease, label: policy.label };
-  await Promise.all(nodes.map((node) => new Promise((resolve) => node.heal(question).then(resolve))));
+  await Promise.all(nodes.map((node) => new Promise((resolve) => node.ask("heal", question).then(resolve))));
   inFlight.end();
 }
 
@@ -99,6 +99,6 @@ function heal(context: LeaseContext, question: RenewalQuestion, ballots: Ballots
   for (const [i, node] of context.nodes.entries()) {
     if (ballots[i]?.kind !== "missing") continue;
     context.inFlight.begin();
-    void node.heal({ resources, owner, token, ttlMs, label: context.policy.label }).then(() => context.inFlight.end());
+    void node.ask("heal", { resources, owner, token, ttlMs, label: context.policy.label }).then(() => context.inFlight.end());
   }
 }

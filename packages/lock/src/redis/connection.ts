@@ -1,14 +1,65 @@
 // One connection to one master through its states: connecting, first requests (status and scripts),
-// up, lost, again. Knows whether the node can be asked and, if not, why. No request is retried
-// here: what was on its way when the connection was lost has an unknown outcome, and only the
-// caller knows what that means. Below: what a failure of a connection is called in a ballot.
-
+// up, lost, again after a growing delay. Knows whether the node can be asked and, if not, why. No
+// request is retried here: what was on its way when the connection was lost has an unknown outcome,
+// and only the caller knows what that means. At the end: what a failure of a connection is called in
+// a ballot.
+import { createHash } from "node:crypto";
 import type { Clock, Timer } from "../platform/clock.js";
 import type { ServerSource } from "../protocol/node.js";
-import type { ConnectSettings, EncodedCall, Link, OpenLink } from "./link.js";
-import { type NodeStatus, status } from "./record.js";
-import { type RequestScripts, requestScriptsFor } from "./requests.js";
-import type { Keys, ScriptCall } from "./script-call.js";
+import { type AnyVerb, type Keys, verbs } from "../protocol/verbs.js";
+import type { EncodedCall, ScriptCall } from "./calls.js";
+import { scripts } from "./lua.generated.js";
+import { type NodeStatus, paddedRunId, status } from "./record.js";
+
+export interface ConnectSettings {
+  readonly connectTimeoutMs: number;
+  /** Shown by CLIENT LIST. */
+  readonly connectionName: string;
+  readonly clock: Clock;
+}
+
+/**
+ * A connection that is made again whenever it is lost, until it is disconnected. What was on its
+ * way when it was lost rejects, and is never sent again; while there is no connection, everything
+ * rejects. Calls are executed in the order in which they were made.
+ */
+export interface Link {
+  /** The server accepted the connection. */
+  on(event: "connect", told: () => void): unknown;
+  /** It can be asked. */
+  on(event: "ready", told: () => void): unknown;
+  /** The connection is gone, or was not made. */
+  on(event: "close", told: () => void): unknown;
+  /** Why; `close` follows. */
+  on(event: "error", told: (error: unknown) => void): unknown;
+  /** Something was published on the channel that was joined. */
+  on(event: "message", told: (message: string) => void): unknown;
+  /** Begins. Rejects if the first connection is not made. */
+  connect(): Promise<unknown>;
+  /** Executes a script that the server knows, with one word more behind those of the call, if given. */
+  send(sha: string, call: EncodedCall, lastWord: string | undefined): Promise<unknown>;
+  eval(source: string, keyCount: number, ...text: string[]): Promise<unknown>;
+  call(command: string, ...args: string[]): Promise<unknown>;
+  subscribe(channel: string): Promise<unknown>;
+  /** Ends the present connection; a new one is made. What was not sent yet never arrives. */
+  breakOff(): void;
+  /** For good. */
+  disconnect(): void;
+}
+
+export type OpenLink = (source: ServerSource, settings: ConnectSettings) => Link;
+
+const FIRST_RETRY_MS = 20;
+const LAST_RETRY_MS = 2_000;
+
+/**
+ * The back-off of reconnecting, and of greeting a server again that refuses for now. Exponential from
+ * 20 ms to 2 s, half of it at random: a fleet of lockers must not come back in step.
+ */
+export function retryDelayMs(times: number, clock: Clock): number {
+  const full = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(times - 1, 10));
+  return full / 2 + (full / 2) * clock.random();
+}
 
 interface ConnectionSettings extends ConnectSettings {
   readonly source: ServerSource;
@@ -20,9 +71,6 @@ interface ConnectionSettings extends ConnectSettings {
   /** The node cannot be asked any more, or still not. */
   readonly onDown: (cause: string) => void;
 }
-
-const GREET_AGAIN_FIRST_MS = 50;
-const GREET_AGAIN_LAST_MS = 2_000;
 
 /** Ignored: 'error' and 'close' carry the same information. */
 function toldByEvents(): void {}
@@ -47,7 +95,7 @@ export class Connection {
   #greeting = 0;
   #greetings = 0;
   #runId: string | undefined;
-  #scripts: RequestScripts | undefined;
+  #scripts: TaughtScripts | undefined;
   #teaching: Promise<void> | undefined;
   #timer: Timer | undefined;
   /** The id, at the server, of the last connection that was up. */
@@ -82,11 +130,11 @@ export class Connection {
   }
 
   /**
-   * One call of the stream of requests; the server executes them in the order of these calls.
-   * Rejects with whatever ioredis throws.
+   * One call of the stream of requests, with one word more if it is given; the server executes them
+   * in the order of these calls. Rejects with whatever ioredis throws.
    */
-  send(call: EncodedCall, record: string | undefined): Promise<unknown> {
-    return this.#client.send(this.#scripts?.[call.name].sha ?? "", call, record);
+  send(call: EncodedCall, lastWord: string | undefined): Promise<unknown> {
+    return this.#client.send(this.#scripts?.[call.script].sha ?? "", call, lastWord);
   }
 
   /**
@@ -192,8 +240,7 @@ export class Connection {
       this.#clock.clearTimer(this.#timer);
       this.#down(cause);
       // The server refuses for now (loading, a replica, a missing permission): ask again.
-      const delayMs = Math.min(GREET_AGAIN_LAST_MS, GREET_AGAIN_FIRST_MS * 2 ** Math.min(this.#greetings, 10));
-      this.#timer = this.#clock.setBackgroundTimer(delayMs * (0.5 + this.#clock.random() / 2), () => this.#greet());
+      this.#timer = this.#clock.setBackgroundTimer(retryDelayMs(this.#greetings + 2, this.#clock), () => this.#greet());
     };
   }
 
@@ -212,7 +259,7 @@ export class Connection {
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     this.#runId = known.runId;
-    this.#scripts = requestScriptsFor(known, retentionMs);
+    this.#scripts = scriptsFor(known, retentionMs);
     await this.#teach();
     return known;
   }
@@ -251,6 +298,27 @@ export class Connection {
       asked.then(resolve, reject).finally(() => this.#clock.clearTimer(timer));
     });
   }
+}
+
+interface TaughtScript {
+  readonly sha: string;
+  readonly source: string;
+}
+
+export type TaughtScripts = Readonly<Record<AnyVerb["script"], TaughtScript>>;
+
+/**
+ * The scripts of the verbs for one server. Since Redis 7 the cache of scripts is neither kept over a
+ * restart nor replicated: a script that names the server's run_id and is found in the cache was
+ * loaded since the server started, so it need not ask for the run_id.
+ */
+export function scriptsFor({ runId }: Pick<NodeStatus, "runId">, retentionMs: number): TaughtScripts {
+  const firstLine = `local RETENTION, RUN = '${retentionMs}', '+${paddedRunId(runId).slice(0, -1)}'\n`;
+  const taught = Object.values(verbs).map(({ script }): [AnyVerb["script"], TaughtScript] => {
+    const source = firstLine + scripts[script];
+    return [script, { source, sha: createHash("sha1").update(source).digest("hex") }];
+  });
+  return Object.fromEntries(taught) as unknown as TaughtScripts;
 }
 
 /** What a cause means, where its word does not say so. */

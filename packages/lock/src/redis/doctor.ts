@@ -235,16 +235,16 @@ export async function probeLock(node: RedisNode, clock: Clock, forMs: number): P
   const mine = asking();
   const ear = await listen(node, clock, forMs);
   const ballots: Ballot[] = [];
-  const granted = await node.grant(mine);
+  const granted = await node.ask("grant", mine);
   ballots.push(granted);
   if (granted.kind === "granted") {
     // Refused, it gets a ticket and marks the lock, and the release then looks for waiters.
     const wait = { sinceMs: clock.wallMs(), waitedMs: 0 };
-    ballots.push(await node.grant({ ...asking(), wait }), await node.extend(mine), await node.inspect(RESOURCE));
-    ballots.push(await node.seal({ ...mine, token: granted.token + AHEAD }));
+    ballots.push(await node.ask("claim", { ...asking(), wait }), await node.ask("extend", mine), await node.ask("inspect", RESOURCE));
+    ballots.push(await node.ask("seal", { ...mine, token: granted.token + AHEAD }));
   }
-  const released = await node.release({ ...mine, tells: true });
-  ballots.push(released, await node.leave([RESOURCE]));
+  const released = await node.ask("release", { ...mine, tells: true });
+  ballots.push(released, await node.ask("leave", { resources: [RESOURCE] }));
   ear.stop();
   const [cause] = ballots.flatMap((ballot) => (ballot.kind === "unreachable" && !ballot.unsent ? [ballot.cause] : []));
   if (cause !== undefined) return cause;

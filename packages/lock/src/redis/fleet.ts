@@ -8,12 +8,13 @@ import type { Clock } from "../platform/clock.js";
 import type { NodeEvent } from "../protocol/events.js";
 import type { FleetRefusal, FleetState } from "../protocol/fleet.js";
 import type { ServerSource } from "../protocol/node.js";
-import { type OpenLink, openLink } from "./link.js";
+import { type Keys, keysOf } from "../protocol/verbs.js";
+import { BatchEncoder } from "./calls.js";
+import type { OpenLink } from "./connection.js";
+import { openLink } from "./link.js";
 import { RedisNode } from "./node.js";
-import { BatchEncoder } from "./pipeline.js";
 import { generationOf, isOfThisRun, type Member, type NodeStatus, type Roster } from "./record.js";
 import { notTheMember, outOfReach, refusalOfList, refusalOfMembers, shortestMaxTtlMs } from "./refusal.js";
-import { type Keys, keysOf } from "./script-call.js";
 
 export interface FleetOptions {
   readonly nodes: readonly ServerSource[];

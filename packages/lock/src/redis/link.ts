@@ -1,92 +1,11 @@
-// One connection to one server. ioredis finds and greets the server, and connects again; from then on
-// its socket is written and read here, in RESP2: ioredis makes an object, several promises and a
-// trace of each command (docs/decisions/0006). The simulation has links of its own, without a network.
+// The link of a connection, over the network: ioredis finds and greets the server, and connects
+// again; from then on its socket is written and read here, in RESP2: ioredis makes an object, several
+// promises and a trace of each command (docs/decisions/0006). The simulation has links of its own.
 import { Redis } from "ioredis";
-import type { Clock } from "../platform/clock.js";
 import type { ServerSource } from "../protocol/node.js";
-import type { CallText, RequestName } from "./requests.js";
+import { bulkString, type EncodedCall } from "./calls.js";
+import { type ConnectSettings, type Link, retryDelayMs } from "./connection.js";
 
-export interface ConnectSettings {
-  readonly connectTimeoutMs: number;
-  /** Shown by CLIENT LIST. */
-  readonly connectionName: string;
-  readonly clock: Clock;
-}
-
-/**
- * A connection that is made again whenever it is lost, until it is disconnected. What was on its
- * way when it was lost rejects, and is never sent again; while there is no connection, everything
- * rejects. Calls are executed in the order in which they were made.
- */
-export interface Link {
-  /** The server accepted the connection. */
-  on(event: "connect", told: () => void): unknown;
-  /** It can be asked. */
-  on(event: "ready", told: () => void): unknown;
-  /** The connection is gone, or was not made. */
-  on(event: "close", told: () => void): unknown;
-  /** Why; `close` follows. */
-  on(event: "error", told: (error: unknown) => void): unknown;
-  /** Something was published on the channel that was joined. */
-  on(event: "message", told: (message: string) => void): unknown;
-  /** Begins. Rejects if the first connection is not made. */
-  connect(): Promise<unknown>;
-  /**
-   * Executes a script that the server knows, with the admission record as the last word, if one is
-   * given.
-   */
-  send(sha: string, call: EncodedCall, record: string | undefined): Promise<unknown>;
-  eval(source: string, keyCount: number, ...text: string[]): Promise<unknown>;
-  call(command: string, ...args: string[]): Promise<unknown>;
-  subscribe(channel: string): Promise<unknown>;
-  /** Ends the present connection; a new one is made. What was not sent yet never arrives. */
-  breakOff(): void;
-  /** For good. */
-  disconnect(): void;
-}
-
-export type OpenLink = (source: ServerSource, settings: ConnectSettings) => Link;
-
-/** Longer calls are kept as bytes, so that they are not converted again for every node. */
-const LONG_WIRE = 2_048;
-
-/** A call of a script that the server knows: its name, how many of the words are keys, and the words. */
-export class EncodedCall {
-  readonly name: RequestName;
-  readonly keyCount: number;
-  readonly words: readonly string[];
-  /**
-   * Whether the node may be sent its admission record as last heard, as one word more, which makes
-   * the answer shorter (see grant.lua).
-   */
-  readonly confirmsRecord: boolean;
-  #wire: string | Buffer | undefined;
-
-  constructor(name: RequestName, { keys, args }: CallText, confirmsRecord: boolean) {
-    this.name = name;
-    this.keyCount = keys.length;
-    this.words = keys.concat(args);
-    this.confirmsRecord = confirmsRecord;
-  }
-
-  /** The words as Redis reads them. */
-  get wire(): string | Buffer {
-    if (this.#wire === undefined) {
-      let wire = "";
-      for (const word of this.words) wire += bulkString(word);
-      this.#wire = wire.length < LONG_WIRE ? wire : Buffer.from(wire);
-    }
-    return this.#wire;
-  }
-}
-
-/** A word as Redis reads it. */
-export function bulkString(word: string): string {
-  return `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
-}
-
-const FIRST_RETRY_MS = 20;
-const LAST_RETRY_MS = 2_000;
 const KEEP_ALIVE_MS = 10_000;
 const HALF_CLOSE_MS = 100;
 
@@ -133,15 +52,6 @@ function options({ connectTimeoutMs, connectionName, clock }: ConnectSettings) {
   } as const;
 }
 
-/**
- * Exponential from 20 ms to 2 s, half of it at random: a fleet of lockers must not come back in
- * step.
- */
-export function retryDelayMs(times: number, clock: Clock): number {
-  const full = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(times - 1, 10));
-  return full / 2 + (full / 2) * clock.random();
-}
-
 /** A link to the source, not connected yet. */
 export function openLink(source: ServerSource, settings: ConnectSettings): Link {
   return new ClientLink(openClient(source, settings));
@@ -184,8 +94,8 @@ export class ClientLink implements Link {
     return this.#client.connect();
   }
 
-  send(sha: string, call: EncodedCall, record: string | undefined): Promise<unknown> {
-    return this.#socket?.send(sha, call, record) ?? closed();
+  send(sha: string, call: EncodedCall, lastWord: string | undefined): Promise<unknown> {
+    return this.#socket?.send(sha, call, lastWord) ?? closed();
   }
 
   eval(source: string, keyCount: number, ...text: string[]): Promise<unknown> {
@@ -256,8 +166,8 @@ export class LinkSocket {
   }
 
   /** EVALSHA of a call that was encoded once for all nodes. */
-  send(sha: string, { words, keyCount, wire }: EncodedCall, record: string | undefined): Promise<unknown> {
-    const last = record === undefined ? "" : bulkString(record);
+  send(sha: string, { words, keyCount, wire }: EncodedCall, lastWord: string | undefined): Promise<unknown> {
+    const last = lastWord === undefined ? "" : bulkString(lastWord);
     const size = words.length + (last === "" ? 3 : 4);
     const head = `*${size}\r\n$7\r\nEVALSHA\r\n${bulkString(sha)}${bulkString(String(keyCount))}`;
     return this.#write(typeof wire === "string" ? head + wire + last : Buffer.concat([Buffer.from(head), wire, Buffer.from(last)]));

@@ -1,27 +1,16 @@
-// One Redis master: requests in, ballots out. Joins the connection, the pipeline and the
-// subscriptions of the node, and remembers what was last heard of it. The admission of the fleet
-// may exclude it from voting. Below the node: the inbox in which it tells this process of releases.
-
+// One Redis master: questions in, ballots out. Joins the connection, the pipeline and the inbox of the
+// node, and remembers what was last heard of it: whether it is admitted, in which generation it
+// votes, what it answers in quarantine. The admission of the fleet may exclude it from voting. Below
+// the node: the inbox in which it tells this process of releases.
 import type { Clock } from "../platform/clock.js";
-import type {
-  Ballot,
-  ExtendBallot,
-  GrantBallot,
-  InspectBallot,
-  Quarantined,
-  RaiseBallot,
-  ReleaseBallot,
-  SealBallot,
-  Unreachable,
-} from "../protocol/ballot.js";
+import type { Ballot, Quarantined } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
-import type { ExtendQuestion, GrantQuestion, LockNode, ReleaseListener, ReleaseQuestion, Reply, ServerSource } from "../protocol/node.js";
-import { Connection, causeOf } from "./connection.js";
-import type { ConnectSettings, Link, OpenLink } from "./link.js";
-import { type BatchEncoder, PendingReleases, Pipeline } from "./pipeline.js";
+import type { LockNode, ReleaseListener, Reply, ServerSource } from "../protocol/node.js";
+import { type AnyVerb, type BallotOf, type Keys, type QuestionOf, type Verb, verbs } from "../protocol/verbs.js";
+import type { BatchEncoder } from "./calls.js";
+import { Connection, type ConnectSettings, causeOf, type Link, type OpenLink } from "./connection.js";
+import { PendingReleases, Pipeline } from "./pipeline.js";
 import { epochIn, generationIn, isAdmitted, type NodeStatus, type Vote } from "./record.js";
-import * as requests from "./requests.js";
-import type { Keys } from "./script-call.js";
 
 export interface RedisNodeSettings {
   readonly name: string;
@@ -56,8 +45,8 @@ export class RedisNode implements LockNode {
   readonly #settings: RedisNodeSettings;
   readonly #pipeline: Pipeline;
   readonly #subscriptions: Subscriptions;
-  /** The admission record as last heard, and the epoch in it. */
-  #record: string | undefined;
+  #confirmedRecord: string | undefined;
+  /** What the record says. */
   #vote: Vote | undefined;
   /** The id of the member that was once found here: it stays when the memory is lost. */
   memberId: string | undefined;
@@ -86,11 +75,9 @@ export class RedisNode implements LockNode {
     });
     this.#pipeline = new Pipeline({
       ...settings,
-      node: name,
+      node: this,
       stream: this.connection,
       pendingReleases,
-      record: () => this.#record,
-      onRecord: (record) => this.#noteRecord(record),
     });
     this.#subscriptions = new Subscriptions({
       ...settings,
@@ -136,16 +123,47 @@ export class RedisNode implements LockNode {
     return this.#readyAt === undefined ? undefined : Math.max(0, Math.ceil(this.#readyAt - this.#settings.clock.monotonicMs()));
   }
 
+  /**
+   * The confirmed record: the field admitted (record.ts) as last heard from this node, while it votes.
+   * A grant of one resource takes it along; if the node's is still the same, it answers with the
+   * token alone, which is sooner written and read (grant.lua).
+   */
+  get confirmedRecord(): string | undefined {
+    return this.#confirmedRecord;
+  }
+
+  /** The field admitted, as the node has just told it; empty where it is not admitted. */
+  noteRecord(record: string): Vote | undefined {
+    if (record === this.#confirmedRecord && this.#vote !== undefined) return this.#vote;
+    const epoch = epochIn(record);
+    if (epoch === "") {
+      this.#notAdmitted();
+      return undefined;
+    }
+    this.#confirmedRecord = record;
+    this.#vote = { epoch, generation: generationIn(epoch) };
+    this.#isQuarantined = false;
+    this.#blockedBecause = undefined;
+    if (this.#vote.generation !== this.#settings.votingIn.generation) this.#settings.onNews();
+    return this.#vote;
+  }
+
+  /** What it answers while it is not admitted. */
+  quarantined(): Quarantined {
+    const { readyInMs } = this;
+    const reason = this.#blockedBecause;
+    return {
+      kind: "quarantined",
+      node: this.name,
+      ...(readyInMs === undefined ? {} : { readyInMs }),
+      ...(reason === undefined ? {} : { reason }),
+    };
+  }
+
   /** Called by the admission with what it has just read of this node. */
   noteStatus(status: NodeStatus): void {
     this.#status = status;
-    this.noteAdmitted(isAdmitted(status) ? status.admitted : "");
-  }
-
-  /** The field admitted as a script has just told it; empty where it is not admitted. */
-  noteAdmitted(record: string): void {
-    if (record === "") this.#notAdmitted();
-    else this.#noteRecord(record);
+    this.noteRecord(isAdmitted(status) ? status.admitted : "");
   }
 
   /** Why nothing can be done for it. */
@@ -179,41 +197,17 @@ export class RedisNode implements LockNode {
     this.#exclusion = cause;
   }
 
-  grant(question: GrantQuestion): Reply<GrantBallot> {
-    return this.#ask(question.wait === undefined ? requests.grant : requests.claim, question);
-  }
-
-  seal(question: requests.SealQuestion): Reply<SealBallot> {
-    return this.#ask(requests.seal, question);
-  }
-
-  extend(question: ExtendQuestion): Reply<ExtendBallot> {
-    return this.#ask(requests.extend, question);
-  }
-
-  heal(question: requests.HealQuestion): Reply<ExtendBallot> {
-    return this.#ask(requests.heal, question);
-  }
-
-  release(question: ReleaseQuestion): Reply<ReleaseBallot> {
-    // A quarantined node executes a release too, and never answers it with `quarantined`.
-    return this.#pipeline.ask(requests.release, question) as Reply<ReleaseBallot>;
-  }
-
-  inspect(resource: string): Reply<InspectBallot> {
-    return this.#ask(requests.inspect, resource);
-  }
-
-  raise(question: requests.RaiseQuestion): Reply<RaiseBallot> {
-    return this.#ask(requests.raise, question);
+  ask<V extends Verb>(verb: V, question: QuestionOf<V>): Reply<BallotOf<V>>;
+  ask(name: Verb, question: unknown): Reply<Ballot> {
+    const verb = verbs[name] as AnyVerb;
+    // What gives back is sent in any case, behind what may have been granted.
+    const cause = verb.needs === "nothing" ? undefined : (this.#exclusion ?? this.#pipeline.silence);
+    if (cause !== undefined) return Promise.resolve({ kind: "unreachable", node: this.name, cause, unsent: true });
+    return this.#pipeline.ask(verb, question);
   }
 
   onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
     return this.#subscriptions.add(`${ticket} ${resource}`, listener);
-  }
-
-  leave(resources: readonly string[], ticket = ""): Reply<ReleaseBallot> {
-    return this.release(requests.leaving(resources, this.#settings.keys, ticket));
   }
 
   met(): Promise<void> {
@@ -232,21 +226,6 @@ export class RedisNode implements LockNode {
     this.connection.close();
   }
 
-  #ask<Q, B extends Ballot>(kind: requests.RequestKind<Q, B>, question: Q): Reply<B | Quarantined | Unreachable> {
-    if (this.#exclusion !== undefined)
-      return Promise.resolve({ kind: "unreachable", node: this.name, cause: this.#exclusion, unsent: true });
-    const reply = this.#pipeline.ask(kind, question);
-    // Rarely true: the ordinary request is spared a promise.
-    return this.#isQuarantined ? new Promise((resolve) => reply.then((ballot) => resolve(this.#withReadyIn(ballot)))) : reply;
-  }
-
-  #withReadyIn<B extends Ballot>(ballot: B | Quarantined | Unreachable): B | Quarantined | Unreachable {
-    const readyInMs = this.readyInMs;
-    if (ballot.kind !== "quarantined") return ballot;
-    const reason = this.#blockedBecause;
-    return { ...ballot, ...(readyInMs === undefined ? {} : { readyInMs }), ...(reason === undefined ? {} : { reason }) };
-  }
-
   #up(status: NodeStatus): void {
     this.#reportedCause = undefined;
     this.#settings.onEvent({ kind: "connected", node: this.name, address: this.address });
@@ -261,25 +240,10 @@ export class RedisNode implements LockNode {
     this.#pipeline.lost(cause);
   }
 
-  #noteRecord(record: string): Vote | undefined {
-    if (record === this.#record && this.#vote !== undefined) return this.#vote;
-    const epoch = epochIn(record);
-    if (epoch === "") {
-      this.#notAdmitted();
-      return undefined;
-    }
-    this.#record = record;
-    this.#vote = { epoch, generation: generationIn(epoch) };
-    this.#isQuarantined = false;
-    this.#blockedBecause = undefined;
-    if (this.#vote.generation !== this.#settings.votingIn.generation) this.#settings.onNews();
-    return this.#vote;
-  }
-
   #notAdmitted(): void {
     if (this.#isQuarantined) return;
     this.#isQuarantined = true;
-    this.#record = undefined;
+    this.#confirmedRecord = undefined;
     this.#vote = undefined;
     this.#readyAt = undefined;
     this.#settings.onEvent({ kind: "quarantined", node: this.name });

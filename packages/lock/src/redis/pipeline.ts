@@ -1,35 +1,37 @@
-// Gathers what one node is asked in one turn of the event loop into script calls, keeps what was
-// sent until it is answered, and gives every request a ballot in time. Requests are sent in the
-// order in which they were asked, and never again; only a release whose outcome is unknown is kept
-// and sent later. Below the pipeline: what a batch is, how it becomes one call for all nodes, and
-// the releases that are kept.
+// What one node is asked: gathered in one turn of the event loop, sent as script calls, kept until it
+// is answered; every request has a ballot in time. Requests are sent in the order in which they were
+// asked, and never again; only what gives back, and has an unknown outcome, is kept and sent later.
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Quarantined, Unreachable } from "../protocol/ballot.js";
-import { type ReleaseQuestion, type Reply, ROLL_CALL } from "../protocol/node.js";
+import type { Reply } from "../protocol/node.js";
+import type { AnyVerb, Heard } from "../protocol/verbs.js";
+import { type Batch, type BatchEncoder, endOfBatch, type Request, readCall } from "./calls.js";
 import { type Connection, causeOf, causeOfText, otherGeneration } from "./connection.js";
-import { EncodedCall } from "./link.js";
 import type { Vote } from "./record.js";
-import { type CallReply, type Heard, type RequestKind, readCall, release, writeCall } from "./requests.js";
-import type { Keys } from "./script-call.js";
 
 interface PipelineSettings {
-  readonly node: string;
+  readonly node: AskedNode;
   readonly encoder: BatchEncoder;
   readonly clock: Clock;
   readonly nodeTimeoutMs: number;
   /** The connection that the calls go into. */
   readonly stream: Pick<Connection, "isUp" | "cause" | "send" | "teachAgain" | "breakOff">;
   readonly pendingReleases: PendingReleases;
-  /** The node's admission record as last heard; undefined if it is not known. */
-  readonly record: () => string | undefined;
-  /** Called with the record in every reply, late ones included, in order. Empty: quarantined. */
-  readonly onRecord: (record: string) => Vote | undefined;
   /** The generation whose votes count now. */
   readonly votingIn: { readonly generation: string };
 }
 
+/** What the pipeline knows of its node, and tells it. */
+interface AskedNode {
+  readonly name: string;
+  readonly confirmedRecord: string | undefined;
+  /** Called with the record in every reply, late ones included, in order. Empty: quarantined. */
+  noteRecord(record: string): Vote | undefined;
+  quarantined(): Quarantined;
+}
+
 interface SentBatch {
-  readonly requests: Batch;
+  readonly requests: Batch<PendingReply>;
   readonly sentAt: number;
   /** What the node was asked to confirm. */
   record: string | undefined;
@@ -66,16 +68,23 @@ export class Pipeline {
   }
 
   /** The node's ballot, or why there is none. Never rejects. */
-  ask<Q, B extends Ballot>(kind: RequestKind<Q, B>, question: Q): Reply<B | Quarantined | Unreachable> {
-    const refusal = this.#refusal(kind as RequestKind<unknown, Ballot>);
-    if (refusal !== undefined) {
-      this.#keepRelease(kind as RequestKind<unknown, Ballot>, question);
-      return Promise.resolve({ ...this.#unreachable(refusal), unsent: true });
+  ask(verb: AnyVerb, question: unknown): Reply<Ballot> {
+    const { encoder, stream, votingIn } = this.#settings;
+    const pending = new PendingReply(verb, question, votingIn.generation);
+    if (!stream.isUp) {
+      this.#keep(pending);
+      return Promise.resolve({ ...this.#unreachable(stream.cause), unsent: true });
     }
-    if (this.#queue.length === 0) this.#settings.encoder.atTurnEnd(this.#flush);
-    const pending = new PendingReply(kind as RequestKind<unknown, Ballot>, question, this.#settings.votingIn.generation);
+    if (this.#queue.length === 0) encoder.atTurnEnd(this.#flush);
     this.#queue.push(pending);
-    return pending as Reply<Ballot> as Reply<B>;
+    return pending;
+  }
+
+  /** A reply could only come behind one that is late already: why. */
+  get silence(): string | undefined {
+    const oldest = this.#sent[0];
+    if (!oldest?.isLate) return undefined;
+    return `TIMEOUT: silent for ${Math.round(this.#settings.clock.monotonicMs() - oldest.sentAt)} ms`;
   }
 
   /** The connection is gone: what was on its way has an unknown outcome. */
@@ -87,10 +96,8 @@ export class Pipeline {
 
   /** Sends pending releases, or the oldest so many; the node can be asked again. */
   resendReleases(atMost = Number.POSITIVE_INFINITY): void {
-    for (const question of this.#settings.pendingReleases.take(atMost)) {
-      // Its ballot is not needed; if its outcome stays unknown it is kept again.
-      void this.ask(release, question);
-    }
+    // Their ballots are not needed; those whose outcome stays unknown are kept again.
+    for (const { verb, question } of this.#settings.pendingReleases.take(atMost)) void this.ask(verb, question);
   }
 
   close(): void {
@@ -106,22 +113,12 @@ export class Pipeline {
     return this.#queue.length === 0 && !this.#sent.some((batch) => !batch.isLate);
   }
 
-  #refusal(kind: RequestKind<unknown, Ballot>): string | undefined {
-    const { stream, clock } = this.#settings;
-    if (!stream.isUp) return stream.cause;
-    const oldest = this.#sent[0];
-    // A reply could only come behind one that is late already. A release must still be sent: it
-    // gives back what may have been granted.
-    if (oldest?.isLate && kind !== release) return `TIMEOUT: silent for ${Math.round(clock.monotonicMs() - oldest.sentAt)} ms`;
-    return undefined;
-  }
-
   #flushQueue(): void {
     const queue = this.#queue;
     this.#queue = [];
     for (let start = 0; start < queue.length; ) {
       const end = endOfBatch(queue, start);
-      const requests = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Batch;
+      const requests = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Batch<PendingReply>;
       start = end;
       const { clock, stream } = this.#settings;
       const batch: SentBatch = { requests, sentAt: clock.monotonicMs(), record: undefined, isLate: false };
@@ -138,9 +135,9 @@ export class Pipeline {
   }
 
   #transmit(batch: SentBatch, failed: (error: unknown) => void): void {
-    const { encoder, stream, record } = this.#settings;
+    const { encoder, node, stream } = this.#settings;
     const call = encoder.encode(batch.requests);
-    batch.record = call.confirmsRecord ? record() : undefined;
+    batch.record = call.confirmsRecord ? node.confirmedRecord : undefined;
     stream.send(call, batch.record).then((reply) => this.#answered(batch, reply), failed);
   }
 
@@ -154,10 +151,10 @@ export class Pipeline {
   }
 
   #answered(batch: SentBatch, reply: unknown): void {
-    const { node, onRecord, pendingReleases } = this.#settings;
+    const { node, pendingReleases } = this.#settings;
     if (!this.#settle(batch)) return;
     this.#lastHeardAt = this.#settings.clock.monotonicMs();
-    let answer: CallReply;
+    let answer: ReturnType<typeof readCall>;
     try {
       answer = readCall(reply, batch.requests.length, batch.record);
     } catch (error) {
@@ -165,8 +162,8 @@ export class Pipeline {
       return;
     }
     const { record, replies } = answer;
-    const vote = record === undefined ? undefined : onRecord(record);
-    const heard: Heard = { node, epoch: vote?.epoch ?? "" };
+    const vote = record === undefined ? undefined : node.noteRecord(record);
+    const heard: Heard = { node: node.name, epoch: vote?.epoch ?? "" };
     let index = 0;
     for (const pending of batch.requests) {
       const reply = replies[index++];
@@ -182,11 +179,11 @@ export class Pipeline {
     return this.#unreachable(otherGeneration(vote.generation, pending.generation));
   }
 
-  #read({ kind, question }: PendingReply, heard: Heard, reply: unknown): Ballot {
-    if (reply === null) return { kind: "quarantined", node: heard.node };
+  #read({ verb, question }: PendingReply, heard: Heard, reply: unknown): Ballot {
+    if (reply === null) return this.#settings.node.quarantined();
     if (typeof reply === "string") return this.#unreachable(causeOfText(reply));
     try {
-      return kind.read(heard, reply, question);
+      return verb.read(heard, reply, question);
     } catch (error) {
       return this.#unreachable(causeOf(error));
     }
@@ -233,19 +230,19 @@ export class Pipeline {
   #giveUp(batch: SentBatch, cause: string): void {
     const ballot = this.#unreachable(cause);
     for (const pending of batch.requests) {
-      this.#keepRelease(pending.kind, pending.question);
+      this.#keep(pending);
       if (!batch.isLate) pending.resolve(ballot);
     }
   }
 
-  #keepRelease(kind: RequestKind<unknown, Ballot>, question: unknown): void {
-    if (kind === release) this.#settings.pendingReleases.add(question as ReleaseQuestion, this.#settings.clock.monotonicMs());
+  #keep(request: Request): void {
+    const { clock, pendingReleases } = this.#settings;
+    pendingReleases.add(request, clock.monotonicMs());
   }
 
-  #keepRefused({ kind, question }: PendingReply): void {
+  #keepRefused(request: Request): void {
     const { clock, pendingReleases, stream } = this.#settings;
-    if (kind !== release) return;
-    pendingReleases.addRefused(question as ReleaseQuestion, clock.monotonicMs());
+    if (!pendingReleases.addRefused(request, clock.monotonicMs())) return;
     this.#refusedTimer ??= clock.setBackgroundTimer(REFUSED_AGAIN_MS, () => {
       this.#refusedTimer = undefined;
       if (stream.isUp) this.resendReleases(RELEASES_PER_REPLY);
@@ -253,7 +250,7 @@ export class Pipeline {
   }
 
   #unreachable(cause: string): Unreachable {
-    return { kind: "unreachable", node: this.#settings.node, cause };
+    return { kind: "unreachable", node: this.#settings.node.name, cause };
   }
 
   // One timer for all calls: it fires for the oldest, is set again for the next, and never sleeps
@@ -294,16 +291,16 @@ export class Pipeline {
  * One request to one node and the callback for its ballot. Every lease needs ten of them, so this
  * is one object without a promise.
  */
-export class PendingReply implements Reply<Ballot> {
-  readonly kind: RequestKind<unknown, Ballot>;
+export class PendingReply implements Request, Reply<Ballot> {
+  readonly verb: AnyVerb;
   readonly question: unknown;
   /** The generation in which it was asked: an answer of another one does not count. */
   readonly generation: string;
   #ballot: Ballot | undefined;
   #callback: ((ballot: Ballot) => void) | undefined;
 
-  constructor(kind: RequestKind<unknown, Ballot>, question: unknown, generation: string) {
-    this.kind = kind;
+  constructor(verb: AnyVerb, question: unknown, generation: string) {
+    this.verb = verb;
     this.question = question;
     this.generation = generation;
   }
@@ -322,107 +319,25 @@ export class PendingReply implements Reply<Ballot> {
   }
 }
 
-/**
- * At least one request, all of one kind, with equally many resources, and alike in what is shared.
- */
-export type Batch = readonly [PendingReply, ...PendingReply[]];
-
-/** A server executes a call in one go, and nothing else meanwhile. */
-const MAX_REQUESTS_PER_CALL = 256;
-const MAX_RESOURCES_PER_CALL = 1_024;
-
-/**
- * Where the batch that begins here ends: requests of another kind follow in a call of their own, in
- * order.
- */
-export function endOfBatch(queue: readonly PendingReply[], start: number): number {
-  const first = queue[start];
-  if (first === undefined) return start;
-  const { kind, question } = first;
-  const resources = kind.resourcesOf(question);
-  const shared = kind.sharedBy(question);
-  const ticket = kind.ticketOf?.(question);
-  const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL, start + Math.ceil(MAX_RESOURCES_PER_CALL / resources));
-  let end = start + 1;
-  for (; end < limit; end++) {
-    const next = queue[end];
-    if (next?.kind !== kind || kind.resourcesOf(next.question) !== resources || kind.sharedBy(next.question) !== shared) break;
-    if (kind.ticketOf?.(next.question) !== ticket) break;
-  }
-  return end;
-}
-
-/**
- * Each node is written to once per turn of the event loop; few turns have batches of more kinds.
- */
-const REMEMBERED = 4;
-
-/**
- * What the nodes of a fleet share: the end of a turn, and calls that are encoded once, since every
- * node is sent the same requests in the same order.
- */
-export class BatchEncoder {
-  readonly #keys: Keys;
-  readonly #encoded: { readonly batch: Batch; readonly call: EncodedCall }[] = [];
-  #oldest = 0;
-  #atTurnEnd: (() => void)[] = [];
-  readonly #run = (): void => {
-    const due = this.#atTurnEnd;
-    this.#atTurnEnd = [];
-    for (const run of due) run();
-  };
-  readonly #schedule = (): void => process.nextTick(this.#run);
-
-  constructor(keys: Keys) {
-    this.#keys = keys;
-  }
-
-  /** The call for this batch; the very same one for each node that is sent the same. */
-  encode(batch: Batch): EncodedCall {
-    for (const { batch: other, call } of this.#encoded) if (areSame(batch, other)) return call;
-    const { kind, question } = batch[0];
-    const isSingleGrant = kind.name === "grant" && batch.length === 1 && kind.resourcesOf(question) === 1;
-    const call = new EncodedCall(kind.name, writeCall(kind, this.#keys, batch), isSingleGrant);
-    this.#encoded[this.#oldest] = { batch, call };
-    this.#oldest = (this.#oldest + 1) % REMEMBERED;
-    return call;
-  }
-
-  /**
-   * Calls back after all microtasks of the present turn, so that callers that wake together travel
-   * together. `run` must not throw.
-   */
-  atTurnEnd(run: () => void): void {
-    // Not queueMicrotask, which makes an async resource of every call.
-    if (this.#atTurnEnd.length === 0) void Promise.resolve().then(this.#schedule);
-    this.#atTurnEnd.push(run);
-  }
-}
-
-function areSame(one: Batch, other: Batch): boolean {
-  if (one.length !== other.length || one[0].kind !== other[0].kind) return false;
-  for (let i = 0; i < one.length; i++) if (one[i]?.question !== other[i]?.question) return false;
-  return true;
-}
-
 const MAX_PENDING = 10_000;
 
-interface PendingRelease {
-  readonly question: ReleaseQuestion;
+interface PendingRelease extends Request {
   readonly until: number;
 }
 
 /**
- * Releases whose outcome is unknown, or that the node refused to execute: asked while it could not
- * be asked, or on their way when the connection was lost. They are sent when the node is back,
- * however late: a node that stood still executes what it had received when it goes on, so a key may
- * be younger than its release. Bounded: beyond the bound the time to live frees the resource.
+ * Requests that give back, and whose outcome is unknown, or that the node refused to execute: asked
+ * while it could not be asked, or on their way when the connection was lost. They are sent when the
+ * node is back, however late: a node that stood still executes what it had received when it goes on,
+ * so a key may be younger than its release. Bounded: beyond the bound the time to live frees the
+ * resource.
  */
 export class PendingReleases {
   readonly #lifeMs: number;
   readonly #onDropped: (count: number, reason: string) => void;
   #releases: PendingRelease[] = [];
-  readonly #refusedSince = new WeakMap<ReleaseQuestion, number>();
+  /** By question. */
+  readonly #refusedSince = new WeakMap<object, number>();
   #dropped = 0;
   /** How many there are. A field, since every reply reads it. */
   size = 0;
@@ -433,33 +348,35 @@ export class PendingReleases {
     this.#onDropped = onDropped;
   }
 
-  add(asked: ReleaseQuestion, now: number): void {
-    // Gives nothing back, and would take the places of those that wait by then.
-    if (asked.owner === ROLL_CALL) return;
-    const question = withoutTicket(asked);
+  /** Keeps what is to be asked again; of most verbs nothing is. */
+  add({ verb, question: asked }: Request, now: number): void {
+    const question = verb.again?.(asked);
+    if (question === undefined) return;
     if (this.#releases.length >= MAX_PENDING) this.#dropOld(now);
     // The old ones are kept: their keys were there when the connection was lost, while later
     // acquisitions found no node to leave a key on.
     if (this.#releases.length >= MAX_PENDING) this.#dropped++;
-    else this.#releases.push({ question, until: now + this.#lifeMs });
+    else this.#releases.push({ verb, question, until: now + this.#lifeMs });
     this.size = this.#releases.length;
   }
 
   /**
    * The node answers, so its keys run out: after the longest life of a key there is nothing to
-   * release.
+   * release. False if nothing is ever kept of this.
    */
-  addRefused(asked: ReleaseQuestion, now: number): void {
-    const question = withoutTicket(asked);
-    const since = this.#refusedSince.get(question) ?? now;
-    this.#refusedSince.set(question, since);
-    if (now - since <= this.#lifeMs) this.add(question, now);
+  addRefused({ verb, question: asked }: Request, now: number): boolean {
+    const question = verb.again?.(asked);
+    if (question === undefined) return false;
+    const since = this.#refusedSince.get(question as object) ?? now;
+    this.#refusedSince.set(question as object, since);
+    if (now - since <= this.#lifeMs) this.add({ verb, question }, now);
+    return true;
   }
 
   /** Removes and returns the oldest so many. */
-  take(atMost = Number.POSITIVE_INFINITY): readonly ReleaseQuestion[] {
+  take(atMost = Number.POSITIVE_INFINITY): readonly Request[] {
     if (this.#dropped > 0) this.#onDropped(this.#dropped, `more than ${MAX_PENDING} were waiting for the node`);
-    const due = this.#releases.slice(0, atMost).map(({ question }) => question);
+    const due = this.#releases.slice(0, atMost);
     this.#releases = this.#releases.slice(due.length);
     this.#dropped = 0;
     this.size = this.#releases.length;
@@ -471,9 +388,4 @@ export class PendingReleases {
     const alive = this.#releases.findIndex(({ until }) => until > now);
     if (alive !== 0) this.#releases = alive < 0 ? [] : this.#releases.slice(alive);
   }
-}
-
-/** By the time that it is sent again, the ticket may be that of another caller of this process. */
-function withoutTicket(question: ReleaseQuestion): ReleaseQuestion {
-  return question.ticket === undefined ? question : { ...question, ticket: undefined };
 }

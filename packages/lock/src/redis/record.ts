@@ -2,18 +2,9 @@
 // and so on; and the scripts that read and change it, their arguments and replies. When they are
 // called is decided in admission/.
 import { createHash } from "node:crypto";
-import {
-  acceptScript,
-  admitScript,
-  enterScript,
-  markScript,
-  openAdmissionScript,
-  promiseScript,
-  readFloorScript,
-  readmitScript,
-  statusScript,
-} from "./lua.generated.js";
-import { GarbageReply, type Keys, type ScriptCall } from "./script-call.js";
+import { GarbageReply, type Keys } from "../protocol/verbs.js";
+import type { ScriptCall } from "./calls.js";
+import { scripts } from "./lua.generated.js";
 
 // The field `admitted`, which the scripts cut at the same places: a mark, the run id of the server
 // for which the node was admitted, the counter floor below which none of its counters is believed,
@@ -230,7 +221,7 @@ function number(word: string | undefined): number | undefined {
 const STATUS_WORDS = 14;
 
 export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
-  source: statusScript,
+  source: scripts.status,
   keys: [keys.node],
   args: [],
   read(reply) {
@@ -297,7 +288,7 @@ export interface OpenAdmission {
 
 /** Opens the admission, or undefined if the node is admitted. */
 export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
-  source: openAdmissionScript,
+  source: scripts.openAdmission,
   keys: [keys.node],
   args: [given.nonce, given.id, String(given.wallMs), String(given.maxTtlMs), String(given.since), given.founding],
   read(reply) {
@@ -320,7 +311,7 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
  * step; or undefined if it is none.
  */
 export const readFloor = (keys: Keys, epoch: string, generation: string): ScriptCall<number | undefined> => ({
-  source: readFloorScript,
+  source: scripts.readFloor,
   keys: [keys.node],
   args: [epoch, generation],
   read(reply) {
@@ -360,7 +351,7 @@ function memoryOf({ runId, nonce, floor, epoch }: AdmittedMemory): readonly stri
  * nonce used since, be it by another locker that admitted it.
  */
 export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | undefined> => ({
-  source: admitScript,
+  source: scripts.admit,
   keys: [keys.node],
   args: [
     ...memoryOf(given),
@@ -376,7 +367,7 @@ export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | un
 
 /** The same for a node that kept everything: nothing in its record changes but the admission. */
 export const readmit = (keys: Keys, given: AdmittedMemory): ScriptCall<number | undefined> => ({
-  source: readmitScript,
+  source: scripts.readmit,
   keys: [keys.node],
   args: memoryOf(given),
   read: readAdmitted,
@@ -393,7 +384,7 @@ interface StoredMarks {
 /** Raises these marks, and tells all that are stored. */
 export function mark(keys: Keys, raised: Marks): ScriptCall<StoredMarks> {
   return {
-    source: markScript,
+    source: scripts.mark,
     keys: [keys.node, keys.marks],
     args: [...raised].flatMap(([name, atLeast]) => [name, String(atLeast)]),
     read(reply) {
@@ -420,7 +411,7 @@ export type Promised =
   | { readonly kind: "refused"; readonly promised: number };
 
 export const promise = (keys: Keys, noted: string, ballot: number): ScriptCall<Promised> => ({
-  source: promiseScript,
+  source: scripts.promise,
   keys: [keys.node],
   args: [noted, String(ballot)],
   read(reply) {
@@ -446,7 +437,7 @@ export type Accepted =
   | { readonly kind: "too early"; readonly missingMs: number };
 
 export const accept = (keys: Keys, given: AcceptArguments): ScriptCall<Accepted> => ({
-  source: acceptScript,
+  source: scripts.accept,
   keys: [keys.node],
   args: [given.noted, String(given.ballot), writeRoster(given.roster), String(given.openForMs), given.epoch],
   read(reply) {
@@ -466,7 +457,7 @@ interface EnterArguments {
 
 /** True if the node votes in that generation from now on. */
 export const enter = (keys: Keys, { roster, floor, epoch, since }: EnterArguments): ScriptCall<boolean> => ({
-  source: enterScript,
+  source: scripts.enter,
   keys: [keys.node],
   args: [generationOf(roster), String(roster.generation), writeRoster(roster), String(floor), epoch, String(since)],
   read: (reply) => reply === "1",

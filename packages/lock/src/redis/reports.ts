@@ -1,14 +1,14 @@
 // What operators and the recovery of a store ask of the nodes, outside of the algorithm: what each
 // says of itself and its server, which resources have a counter, marks, and the leases it stores.
 import type { Asked, NodeReport, StoredLease, StoredLeases } from "../protocol/fleet.js";
+import { GarbageReply, type Keys, remainingOf } from "../protocol/verbs.js";
 import { readsDurable } from "./admission/steps.js";
+import type { ScriptCall } from "./calls.js";
 import { causeOf } from "./connection.js";
 import type { RedisFleet } from "./fleet.js";
-import { listHeldScript, listResourcesScript, memoryScript } from "./lua.generated.js";
+import { scripts } from "./lua.generated.js";
 import type { RedisNode } from "./node.js";
 import { mark, type NodeStatus, status } from "./record.js";
-import { remainingOf } from "./requests.js";
-import { GarbageReply, type Keys, type ScriptCall } from "./script-call.js";
 
 /** The shortest way says most about the clock at its other end. */
 const LOOKS = 3;
@@ -65,7 +65,7 @@ async function durabilityOf(node: RedisNode, seen: NodeStatus): Promise<Pick<Nod
 
 function memoryCall(key: string): ScriptCall<NonNullable<NodeReport["memory"]>> {
   return {
-    source: memoryScript,
+    source: scripts.memory,
     keys: [key],
     args: [],
     read(reply) {
@@ -94,7 +94,7 @@ export function patternOf(text: string): string {
 export function resourcesPage(keys: Keys, cursor: string): ScriptCall<Page> {
   const prefix = keys.token("");
   return {
-    source: listResourcesScript,
+    source: scripts.listResources,
     keys: [keys.node],
     args: [cursor, patternOf(prefix), String(Buffer.byteLength(prefix))],
     read(reply) {
@@ -132,7 +132,7 @@ export function markNodes({ members, keys }: Asking, name: string, atLeast: numb
   return askEach(members, async (node) => {
     const noted = node.epoch();
     const { admitted, marks } = await node.connection.run(mark(keys, new Map([[name, atLeast]])));
-    node.noteAdmitted(admitted);
+    node.noteRecord(admitted);
     if (noted === undefined || node.epoch() !== noted) throw new Error(admitted === "" ? "not admitted" : MOVED);
     return marks.get(name) ?? 0;
   });
@@ -164,7 +164,7 @@ const MAX_LEASES = 100_000;
 function heldPage(keys: Keys, cursor: string, prefix: string): ScriptCall<HeldPage> {
   const start = keys.lock("");
   return {
-    source: listHeldScript,
+    source: scripts.listHeld,
     keys: [keys.node],
     args: [cursor, `${patternOf(start + prefix)}*`, start, keys.token("")],
     read(reply) {

@@ -5,8 +5,7 @@
 // number from 0 to 1.
 import { createHash } from "node:crypto";
 import { type Lost, retryAfterMs } from "../lease/context.js";
-import { releaseOn } from "../lease/release.js";
-import { ROLL_CALL, type Wait } from "../protocol/node.js";
+import type { Wait } from "../protocol/verbs.js";
 import type { Place, WaitContext } from "./context.js";
 import { hear, isToldByQuorum, type News, nothingHeard } from "./heard.js";
 import type { WaitBudget } from "./wait-budget.js";
@@ -115,7 +114,7 @@ export class WakeUp {
       const isSecond = later >= this.#lookAt;
       const index = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
       this.#lookAt = NEVER;
-      const ballot = await seeing[index]?.inspect(resource);
+      const ballot = await seeing[index]?.ask("inspect", resource);
       routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
       if (ballot?.kind !== "seen") {
         seeing.splice(index, 1);
@@ -159,18 +158,22 @@ export class WakeUp {
    * stand still, and perhaps more behind them: each would cost another look.
    */
   won(): void {
-    if (this.#isFound) releaseOn(this.#context, { resources: this.#resources, owner: ROLL_CALL, tells: true }, () => true);
+    if (this.#isFound) this.#tellAll("callRoll");
   }
 
   /** `isUsed`: the caller has the lock, or another one of its process has its place. */
   stop(isUsed: boolean): void {
     this.#context.onMembers.delete(this.#moved);
     this.#stopListening();
-    if (isUsed || !this.#hasAsked) return;
+    if (!isUsed && this.#hasAsked) this.#tellAll("leave");
+  }
+
+  #tellAll(verb: "leave" | "callRoll"): void {
     const { inFlight, nodes } = this.#context;
+    const question = { resources: this.#resources, ticket: this.#ticket };
     for (const node of nodes) {
       inFlight.begin();
-      void node.leave(this.#resources, this.#ticket).then(() => inFlight.end());
+      void node.ask(verb, question).then(() => inFlight.end());
     }
   }
 

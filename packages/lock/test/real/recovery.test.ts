@@ -1,8 +1,8 @@
 // What the recovery of a store asks: which resources there were, a token that no lease exceeds, and
 // marks that only rise.
 
+import { keysOf } from "../../src/protocol/verbs.js";
 import { generationOf, readFloor, status } from "../../src/redis/record.js";
-import { keysOf } from "../../src/redis/script-call.js";
 import { describe, expect, test } from "./lock-test.js";
 import { opened } from "./redis/opened-fleet.js";
 

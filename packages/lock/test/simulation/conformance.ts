@@ -5,9 +5,9 @@
 
 import { createHash } from "node:crypto";
 import fc from "fast-check";
-import * as lua from "#lock/redis/lua.generated.js";
-import { type RequestScripts, requestScriptsFor } from "#lock/redis/requests.js";
-import { keysOf } from "#lock/redis/script-call.js";
+import { keysOf } from "#lock/protocol/verbs.js";
+import { scriptsFor, type TaughtScripts } from "#lock/redis/connection.js";
+import { scripts } from "#lock/redis/lua.generated.js";
 import { Memory } from "./commands.js";
 import { type Peer, type ServerSettings, SimServer } from "./sim-server.js";
 
@@ -291,22 +291,10 @@ export interface Server {
 }
 
 const keys = keysOf(NAMESPACE, "inbox1");
-const nodeScripts = {
-  status: lua.statusScript,
-  openAdmission: lua.openAdmissionScript,
-  readFloor: lua.readFloorScript,
-  admit: lua.admitScript,
-  readmit: lua.readmitScript,
-  promise: lua.promiseScript,
-  accept: lua.acceptScript,
-  enter: lua.enterScript,
-  mark: lua.markScript,
-};
-
 export class ComparedServer {
   readonly #server: Server;
   readonly #runIds: string[] = [];
-  #scripts: RequestScripts | undefined;
+  #scripts: TaughtScripts | undefined;
   /** The field `admitted` of the last reply. */
   #admitted: string | undefined;
 
@@ -356,7 +344,7 @@ export class ComparedServer {
     const isNoted = args.includes(NOTED);
     const noted = isNoted ? await this.#server.eval("return redis.call('HGET', KEYS[1], 'admitted') or ''", [keys.node], []) : "";
     const words = args.map((word) => (word === NOTED ? String(noted) : this.#runIdIn(word)));
-    const reply = await this.#server.eval(nodeScripts[name], name === "mark" ? [keys.node, keys.marks] : [keys.node], words);
+    const reply = await this.#server.eval(scripts[name], name === "mark" ? [keys.node, keys.marks] : [keys.node], words);
     if (name !== "openAdmission" || !Array.isArray(reply)) return reply;
     // Times since the admission was opened and since the server was started.
     return reply.map((word, i) => (i === 4 || i === 5 ? Math.round(Number(word) / GRAIN_MS) : word));
@@ -366,14 +354,14 @@ export class ComparedServer {
   async #greet(): Promise<unknown> {
     const status = await this.#meet();
     const server = { runId: this.#runIds.at(-1) ?? "" };
-    this.#scripts = withLongReservations(requestScriptsFor(server, RETENTION_MS));
+    this.#scripts = withLongReservations(scriptsFor(server, RETENTION_MS));
     const loads = Object.values(this.#scripts).map(({ source }) => this.#server.eval(source, [keys.node], []).catch(String));
     await Promise.all(loads);
     return status;
   }
 
   async #meet(): Promise<readonly unknown[]> {
-    const status = (await this.#server.eval(lua.statusScript, [keys.node], [])) as readonly string[];
+    const status = (await this.#server.eval(scripts.status, [keys.node], [])) as readonly string[];
     const [runId = ""] = status;
     if (runId !== this.#runIds.at(-1)) this.#runIds.push(runId);
     return status;
@@ -399,12 +387,12 @@ export class ComparedServer {
 }
 
 /** Nothing may end while a real server is asked. */
-function withLongReservations(scripts: RequestScripts): RequestScripts {
-  const longer = Object.entries(scripts).map(([name, script]) => {
+function withLongReservations(taught: TaughtScripts): TaughtScripts {
+  const longer = Object.entries(taught).map(([name, script]) => {
     const source = script.source.replace(/local RESERVED_MS = \d+\n/, `local RESERVED_MS = ${3 * GRAIN_MS + GRAIN_MS / 2}\n`);
     return [name, { ...script, source, sha: createHash("sha1").update(source).digest("hex") }];
   });
-  return Object.fromEntries(longer) as RequestScripts;
+  return Object.fromEntries(longer) as TaughtScripts;
 }
 
 /** Remaining and elapsed times change while a real server works; clocks and versions differ. */

@@ -1,7 +1,8 @@
 // The client's end of connections to one server, with the behaviour of ioredis as the lock
 // configures it: no queue without a connection, no resending, reconnection after a growing delay,
 // `close` before what was under way rejects.
-import { type ConnectSettings, type EncodedCall, type Link, retryDelayMs } from "#lock/redis/link.js";
+import type { EncodedCall } from "#lock/redis/calls.js";
+import { type ConnectSettings, type Link, retryDelayMs } from "#lock/redis/connection.js";
 import type { Reply } from "./commands.js";
 import { Connection, type Path, type Request } from "./network.js";
 
@@ -43,10 +44,10 @@ export class SimLink implements Link {
     });
   }
 
-  send(sha: string, { name, keyCount, words }: EncodedCall, belief: string | undefined): Promise<unknown> {
+  send(sha: string, { script, keyCount, words }: EncodedCall, lastWord: string | undefined): Promise<unknown> {
     const { server } = this.#path.machine;
-    const text = belief === undefined ? words : [...words, belief];
-    return this.#send({ name, isScript: true, execute: () => server.evalsha(sha, keyCount, text) });
+    const text = lastWord === undefined ? words : [...words, lastWord];
+    return this.#send({ name: script, isScript: true, execute: () => server.evalsha(sha, keyCount, text) });
   }
 
   eval(source: string, keyCount: number, ...text: string[]): Promise<unknown> {

@@ -3,17 +3,13 @@
 // time.
 
 import { createHash } from "node:crypto";
-import * as lua from "#lock/redis/lua.generated.js";
+import { scripts } from "#lock/redis/lua.generated.js";
 import { RESERVED_MS } from "#lock/waiting/wake-up.js";
 import { type Commands, commands, type Execution, execute, Memory, RedisError, type Reply, Status, Unsupported } from "./commands.js";
 import { first, LuaError, Table, truthy, type Value } from "./lua.js";
 import { type Chunk, parse, translate } from "./translate.js";
 
-type Exports = typeof lua;
-/** The lock's name of a script: the name of its export without `Script`. */
-export type ScriptName = {
-  [Name in keyof Exports]: Name extends `${infer Script}Script` ? Script : never;
-}[keyof Exports];
+export type ScriptName = keyof typeof scripts;
 
 /** The other end of a connection. */
 export interface Peer {
@@ -55,7 +51,7 @@ export interface Executed {
 }
 
 /** Names of the lock's scripts by text. */
-const names = new Map(Object.entries(lua).map(([name, text]) => [text as string, name.slice(0, -"Script".length) as ScriptName]));
+const names = new Map(Object.entries(scripts).map(([name, text]) => [text as string, name as ScriptName]));
 
 /** A script that reserves for longer is the same script. */
 function nameOf(text: string): ScriptName | undefined {

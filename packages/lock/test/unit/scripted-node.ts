@@ -6,12 +6,18 @@ import { HeldLease } from "../../src/lease/held-lease.js";
 import { readPolicy } from "../../src/options/policy.js";
 import { InFlight } from "../../src/platform/clock.js";
 import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
-import type { ExtendBallot, GrantBallot, ReleaseBallot, SealBallot } from "../../src/protocol/ballot.js";
-import type { ExtendQuestion, GrantQuestion, LockNode, Ownership, ReleaseQuestion } from "../../src/protocol/node.js";
+import type { GrantBallot } from "../../src/protocol/ballot.js";
+import type { LockNode } from "../../src/protocol/node.js";
 import { LeastToken } from "../../src/protocol/token.js";
+import type { BallotOf, QuestionOf, ReleaseQuestion, Verb } from "../../src/protocol/verbs.js";
 import { LocalQueue, QueuedResources, type WaitContext } from "../../src/waiting/context.js";
 import { LookTimer } from "../../src/waiting/wait-budget.js";
 import { ManualClock } from "./manual-clock.js";
+
+/** Which verbs it answers in a way of its own: to the others it says yes, or throws. */
+type Scripted = {
+  [V in Verb]?: (node: ScriptedNode, question: QuestionOf<V>) => BallotOf<V> | Promise<BallotOf<V>>;
+};
 
 const notScripted = (): never => {
   throw new Error("not scripted");
@@ -19,28 +25,29 @@ const notScripted = (): never => {
 
 export class ScriptedNode implements LockNode {
   readonly address = "";
+  /** The verbs, each with the number that the test is about. */
   readonly asked: string[] = [];
   readonly owners: string[] = [];
-  /** Of each release: whether it tells those that wait. */
-  readonly tells: boolean[] = [];
-  /** Of each release: the ticket that it takes along. */
-  readonly tickets: (string | undefined)[] = [];
+  readonly releases: ReleaseQuestion[] = [];
   now = "e1";
-  inspect = notScripted;
-  raise = notScripted;
   onReleased = notScripted;
-  leave = notScripted;
   close = notScripted;
+  readonly answers: Scripted;
 
   constructor(
     readonly name: string,
-    readonly answers: {
-      readonly grant: (node: ScriptedNode, question: GrantQuestion) => GrantBallot | Promise<GrantBallot>;
-      readonly seal?: (node: ScriptedNode, token: number) => SealBallot;
-      readonly onHeal?: () => void;
-      readonly extend?: (node: ScriptedNode, question: ExtendQuestion) => ExtendBallot | Promise<ExtendBallot>;
-    },
-  ) {}
+    given: Scripted,
+  ) {
+    const { grant } = given;
+    this.answers = {
+      ...(grant === undefined ? {} : { claim: grant }),
+      seal: () => ({ kind: "sealed", node: name, epoch: this.now }),
+      extend: () => ({ kind: "extended", node: name }),
+      heal: () => ({ kind: "extended", node: name }),
+      release: () => ({ kind: "absent", node: name }),
+      ...given,
+    };
+  }
 
   epoch(): string {
     return this.now;
@@ -48,34 +55,14 @@ export class ScriptedNode implements LockNode {
 
   async met(): Promise<void> {}
 
-  async grant(question: GrantQuestion): Promise<GrantBallot> {
-    this.asked.push("grant");
-    this.owners.push(question.owner);
-    return this.answers.grant(this, question);
-  }
-
-  async seal({ token }: Ownership & { readonly token: number }): Promise<SealBallot> {
-    this.asked.push(`seal ${token}`);
-    return this.answers.seal?.(this, token) ?? { kind: "sealed", node: this.name, epoch: this.now };
-  }
-
-  async extend(question: ExtendQuestion): Promise<ExtendBallot> {
-    this.asked.push("extend");
-    this.owners.push(question.owner);
-    return this.answers.extend?.(this, question) ?? { kind: "extended", node: this.name };
-  }
-
-  async heal({ ttlMs }: GrantQuestion): Promise<ExtendBallot> {
-    this.asked.push(`heal ${ttlMs}`);
-    this.answers.onHeal?.();
-    return { kind: "extended", node: this.name };
-  }
-
-  async release({ tells, ticket }: ReleaseQuestion): Promise<ReleaseBallot> {
-    this.asked.push("release");
-    this.tells.push(tells);
-    this.tickets.push(ticket);
-    return { kind: "absent", node: this.name };
+  async ask<V extends Verb>(verb: V, question: QuestionOf<V>): Promise<BallotOf<V>> {
+    const { owner, token, ttlMs } = question as { readonly owner?: string; readonly token?: number; readonly ttlMs?: number };
+    const number = verb === "seal" ? token : verb === "heal" ? ttlMs : undefined;
+    this.asked.push(number === undefined ? verb : `${verb} ${number}`);
+    if (verb === "release") this.releases.push(question as ReleaseQuestion);
+    else if (owner !== undefined && verb !== "seal" && verb !== "heal") this.owners.push(owner);
+    const answer: Scripted[V] = this.answers[verb];
+    return answer === undefined ? notScripted() : answer(this, question);
   }
 
   granted(token: number, epoch = this.now): GrantBallot {

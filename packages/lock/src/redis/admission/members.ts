@@ -9,6 +9,7 @@ import type { Clock } from "../../platform/clock.js";
 import { LockError } from "../../protocol/ballot.js";
 import type { FleetMembers, MemberChange, ReconfigureOptions } from "../../protocol/fleet.js";
 import type { ServerSource } from "../../protocol/node.js";
+import type { ScriptCall } from "../calls.js";
 import type { RedisFleet } from "../fleet.js";
 import type { RedisNode } from "../node.js";
 import {
@@ -28,7 +29,6 @@ import {
   type Roster,
   type RosterChange,
 } from "../record.js";
-import type { ScriptCall } from "../script-call.js";
 import { floorsNeeded } from "./plan.js";
 import { answered, examineNode, found, openAdmissionOf, type ReadStatus, readStatuses } from "./steps.js";
 

@@ -45,7 +45,7 @@ async function hasty(servers: RedisFleet, connectTimeoutMs: number): Promise<Ope
 
 /** Raises the floor of these nodes, as leases of other resources do. */
 async function issue(lock: Opened, names: readonly string[], token: number): Promise<void> {
-  await Promise.all(names.map((name) => lock.node(name).raise({ resource: "other", token, remove: "nothing" })));
+  await Promise.all(names.map((name) => lock.node(name).ask("raise", { resource: "other", token, remove: "nothing" })));
 }
 
 describe("founding", () => {
@@ -78,7 +78,7 @@ describe("founding", () => {
     const reason = `a new fleet is founded only when all 3 nodes can be reached; ${missing}`;
     expect(lock.events).toContainEqual({ kind: "admission_blocked", nodes: ["n1", "n2"], reason });
     expect(lock.fleet.state().quarantined.map((node) => node.reason)).toEqual([reason, reason]);
-    expect(await lock.node("n1").grant(asking("a"))).toEqual({ kind: "quarantined", node: "n1", reason });
+    expect(await lock.node("n1").ask("grant", asking("a"))).toEqual({ kind: "quarantined", node: "n1", reason });
     await servers.nodes[2]?.restart();
     await lock.heard("admitted", "n3");
     await expect.poll(() => lock.fleet.state().admitted).toEqual(["n1", "n2", "n3"]);
@@ -113,14 +113,14 @@ describe("a node that kept its memory", () => {
   test("votes again at once, with everything it knew", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3, "always");
     const question = asking("a", maxTtlMs);
-    const granted = await lock.node("n1").grant(question);
+    const granted = await lock.node("n1").ask("grant", question);
     const epoch = lock.node("n1").epoch();
     const later = lock.fromNow();
     await servers.nodes[0]?.restart();
     expect(await later.heard("admitted", "n1")).toMatchObject({ way: "durable" });
     await expect.poll(() => lock.node("n1").epoch()).not.toBe(undefined);
     expect(lock.node("n1").epoch()).not.toBe(epoch);
-    expect(await lock.node("n1").inspect("a")).toMatchObject({
+    expect(await lock.node("n1").ask("inspect", "a")).toMatchObject({
       token: granted.kind === "granted" ? granted.token : 0,
     });
   });
@@ -128,16 +128,16 @@ describe("a node that kept its memory", () => {
   test("T2 gives no token that the others have stored meanwhile: an old backup counts as a node that was away", async ({ fleet }) => {
     const { servers, lock } = await founded(fleet, 3, "always");
     const question = asking("a", 1);
-    const granted = await lock.node("n1").grant(question);
-    await lock.node("n1").release(question);
+    const granted = await lock.node("n1").ask("grant", question);
+    await lock.node("n1").ask("release", question);
     const stale = granted.kind === "granted" ? granted.token : 0;
     await servers.nodes[0]?.kill();
-    await lock.node("n2").raise({ resource: "a", token: stale + 50, remove: "nothing" });
+    await lock.node("n2").ask("raise", { resource: "a", token: stale + 50, remove: "nothing" });
     const later = lock.fromNow();
     await servers.nodes[0]?.restart();
     await later.heard("admitted", "n1");
     const next = asking("a");
-    await expect.poll(() => lock.node("n1").grant(next)).toMatchObject({ kind: "granted", token: stale + 51 });
+    await expect.poll(() => lock.node("n1").ask("grant", next)).toMatchObject({ kind: "granted", token: stale + 51 });
   });
 
   test("a fleet whose nodes all restart at once, keeping everything, goes on where it was", async ({ fleet }) => {
@@ -162,7 +162,7 @@ describe("a node that lost its memory", () => {
     const later = lock.fromNow();
     await servers.nodes[2]?.restart({ forget: true });
     await later.heard("quarantined", "n3");
-    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined", node: "n3" });
+    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined", node: "n3" });
     // Stored while it waits: floors read before the wait would miss it.
     const token = (await floorOf(servers.nodes[0])) + 1_000;
     await issue(lock, ["n1"], token);
@@ -170,7 +170,7 @@ describe("a node that lost its memory", () => {
     expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(longestMs);
     expect(admitted).toMatchObject({ node: "n3", way: "rebuilt", floor: token });
     const question = asking("a");
-    await expect.poll(() => lock.node("n3").grant(question)).toMatchObject({ kind: "granted", token: token + 1 });
+    await expect.poll(() => lock.node("n3").ask("grant", question)).toMatchObject({ kind: "granted", token: token + 1 });
     expect(await recordOf(servers.nodes[2])).toMatchObject({
       fleet: (await recordOf(servers.nodes[0])).fleet,
       members: (await recordOf(servers.nodes[0])).members,
@@ -197,14 +197,14 @@ describe("a node that lost its memory", () => {
     const servers = await fleet({ nodes: 3, appendfsync: "always" });
     await using lock = await opened(servers.urls, { ...options, maxTtlMs: 60_000 });
     const known = asking("a");
-    expect(await lock.node("n3").grant(known)).toMatchObject({ kind: "granted" });
-    await lock.node("n3").release(known);
+    expect(await lock.node("n3").ask("grant", known)).toMatchObject({ kind: "granted" });
+    await lock.node("n3").ask("release", known);
     await servers.nodes[2]?.cli("HSET", `{${namespace}}:node`, "durable", "0");
     const { admitted } = await recordOf(servers.nodes[2]);
     const later = lock.fromNow();
     await servers.nodes[2]?.restart();
     await later.heard("quarantined", "n3");
-    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined", node: "n3" });
+    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined", node: "n3" });
     expect(await recordOf(servers.nodes[2])).toMatchObject({ admitted });
   });
 
@@ -214,7 +214,7 @@ describe("a node that lost its memory", () => {
     const later = lock.fromNow();
     await servers.nodes[2]?.cli("FLUSHALL");
     const flushedAt = performance.now();
-    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined" });
     await later.heard("admitted", "n3");
     expect(performance.now() - flushedAt).toBeGreaterThanOrEqual(maxTtlMs);
   });
@@ -226,7 +226,7 @@ describe("a node that lost its memory", () => {
     const third = servers.nodes[2];
     await third?.cli("FLUSHALL");
     const later = lock.fromNow();
-    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined" });
     await third?.pause();
     // Until it could be admitted, and longer than a look at it waits for an answer.
     await new Promise((resolve) => setTimeout(resolve, 2 * maxTtlMs + 3 * connectTimeoutMs));
@@ -241,7 +241,7 @@ describe("a node that lost its memory", () => {
     const third = servers.nodes[2];
     await third?.cli("FLUSHALL");
     const later = lock.fromNow();
-    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined" });
     third?.dropReplies();
     expect(await later.heard("disconnected", "n3")).toMatchObject({ cause: "TIMEOUT: no answer for 150 ms" });
     await third?.heal();
@@ -296,7 +296,7 @@ describe("a node that lost its memory", () => {
     for (const command of [["DEL"], ["HDEL", "floor"]] as const) {
       const later = lock.fromNow();
       await servers.nodes[1]?.cli(command[0], `{${namespace}}:node`, ...command.slice(1));
-      expect(await lock.node("n2").grant(asking("a"))).toMatchObject({ kind: "quarantined" });
+      expect(await lock.node("n2").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined" });
       expect(await later.heard("admitted", "n2")).toMatchObject({ way: "rebuilt" });
     }
     expect(new Set(await floors(servers)).size).toBe(1);
@@ -321,7 +321,7 @@ describe("a server that took another's place", () => {
     await servers.nodes[3]?.shiftClock(3_600_000);
     await servers.nodes[3]?.cli("REPLICAOF", "NO", "ONE");
     // The replica never hears of this grant.
-    expect(await lock.node("n1").grant(asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
+    expect(await lock.node("n1").ask("grant", asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
     const later = lock.fromNow();
     const replacedAt = performance.now();
     await address.standIn(replica);
@@ -351,12 +351,12 @@ describe("a restart that is hidden from the connection", () => {
     const [hidden, ...others] = servers.nodes;
     await using middleman = await restartHiding(hidden?.directUrl ?? "");
     await using lock = await opened([middleman.url, ...others.map(({ url }) => url)], options);
-    expect(await lock.node("n1").grant(asking("a", 1))).toMatchObject({ kind: "granted" });
+    expect(await lock.node("n1").ask("grant", asking("a", 1))).toMatchObject({ kind: "granted" });
     const later = lock.fromNow();
     await hidden?.restart();
     await middleman.reconnect();
     expect(await recordOf(hidden)).toMatchObject({ durable: "0", admitted: expect.any(String) });
-    expect(await lock.node("n1").grant(asking("b"))).toMatchObject({ kind: "unreachable" });
+    expect(await lock.node("n1").ask("grant", asking("b"))).toMatchObject({ kind: "unreachable" });
     expect(await later.heard("disconnected", "n1")).toMatchObject({ cause: "another server answers" });
     expect(await later.heard("admitted", "n1")).toMatchObject({ way: "rebuilt" });
   });
@@ -380,7 +380,7 @@ test("L2 a node that refuses its admission is visited for about once a second, a
   const [first, , third] = servers.nodes;
   const later = lock.fromNow();
   await third?.cli("FLUSHALL");
-  await lock.node("n3").inspect("a");
+  await lock.node("n3").ask("inspect", "a");
   await expect.poll(async () => (await recordOf(third)).proposedFloor).toBeDefined();
   await third?.cli("CONFIG", "SET", "min-replicas-to-write", "1");
   const admissionOf = async () => (await recordOf(first)).admitted;

@@ -2,7 +2,9 @@
 // that stops half-way leaves behind.
 import type { RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
-import { acceptScript } from "../../../src/redis/lua.generated.js";
+import { keysOf } from "../../../src/protocol/verbs.js";
+import type { ScriptCall } from "../../../src/redis/calls.js";
+import { scripts } from "../../../src/redis/lua.generated.js";
 import {
   accept,
   changed,
@@ -17,7 +19,6 @@ import {
   readAdmissionRecord,
   status,
 } from "../../../src/redis/record.js";
-import { keysOf, type ScriptCall } from "../../../src/redis/script-call.js";
 import { asking, heldBack, type Opened, opened } from "./opened-fleet.js";
 
 const namespace = "change";
@@ -80,12 +81,12 @@ describe("a member", () => {
     await using it = await founded(fleet);
     const [n1, n2] = it.servers;
     const { noted } = await promises(n1, 10);
-    const before = await it.lock.node("n1").grant(asking("a"));
+    const before = await it.lock.node("n1").ask("grant", asking("a"));
     expect(before).toMatchObject({ kind: "granted" });
     const accepted = await accepts(n1, await without(it, n2), { ballot: 10, noted });
     expect(accepted.kind === "accepted" && before.kind === "granted" && accepted.floor >= before.token).toBe(true);
     expect(isClosed(await statusOf(n1))).toBe(true);
-    expect(await it.lock.node("n1").grant(asking("b"))).toMatchObject({ kind: "quarantined" });
+    expect(await it.lock.node("n1").ask("grant", asking("b"))).toMatchObject({ kind: "quarantined" });
   });
 
   test(
@@ -97,7 +98,7 @@ describe("a member", () => {
       const begun = await Promise.all(it.servers.slice(0, 3).map((server) => promises(server, 10)));
       const later = it.lock.fromNow();
       await n3?.cli("FLUSHALL");
-      await it.lock.node("n3").inspect("a");
+      await it.lock.node("n3").ask("inspect", "a");
       expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
       const next = await without(it, n2);
       for (const [i, { noted, answer }] of begun.entries()) {
@@ -135,7 +136,7 @@ describe("a member", () => {
     expect(await run(n1, enter(keys, { ...entering, since: 1 }))).toBe(false);
     const after = await statusOf(n1);
     expect(readAdmissionRecord(after.admitted)).toMatchObject({ generation: generationOf(next), counterFloor: floor + 1_000 });
-    expect(await it.lock.node("n1").grant(asking("a"))).toMatchObject({
+    expect(await it.lock.node("n1").ask("grant", asking("a"))).toMatchObject({
       kind: "unreachable",
       cause: "GENERATION: it votes in generation 2, and was asked in generation 1",
     });
@@ -150,7 +151,7 @@ describe("a change", () => {
     const { noted } = await promises(n1, 10);
     await accepts(n1, next, { ballot: 10, noted });
     // Any question tells the locker that n1 is closed.
-    await it.lock.node("n1").inspect("a");
+    await it.lock.node("n1").ask("inspect", "a");
     await expect.poll(() => it.lock.fleet.members()?.generation, soon).toBe(2);
     expect(it.lock.fleet.nodes).toHaveLength(2);
     for (const server of [n1, n2]) await expect.poll(async () => isAdmitted(await statusOf(server)), soon).toBe(true);
@@ -181,12 +182,12 @@ describe("a change", () => {
       /leases of the generation before the present one may run/,
     );
     expect(isClosed(await statusOf(nodes[0]))).toBe(false);
-    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ kind: "granted" });
+    expect(await lock.node("n1").ask("grant", asking("a"))).toMatchObject({ kind: "granted" });
   });
 
   test("M1 that one of three has accepted is not told as done, when the other two agree on another one", patient, async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 3 });
-    const gate = heldBack(acceptScript, 2, 3);
+    const gate = heldBack(scripts.accept, 2, 3);
     await using slow = await opened(urls, { namespace, maxTtlMs, openLink: gate.openLink });
     const change = slow.fleet.reconfigure({ maxTtlMs: 300 }, { waitMs: 30_000 });
     await expect.poll(async () => isClosed(await statusOf(nodes[0])), soon).toBe(true);

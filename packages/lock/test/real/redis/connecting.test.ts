@@ -15,7 +15,7 @@ describe("a node that cannot be asked", () => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await nodes[0]?.kill();
     await using lock = await opened(urls, { namespace });
-    expect(await lock.node("n1").grant(asking("a"))).toEqual({
+    expect(await lock.node("n1").ask("grant", asking("a"))).toEqual({
       kind: "unreachable",
       node: "n1",
       cause: "ECONNREFUSED",
@@ -29,15 +29,15 @@ describe("a node that cannot be asked", () => {
     await nodes[0]?.cli("CONFIG", "SET", "requirepass", "right");
     const [url = ""] = urls;
     await using none = await opened([url], { namespace });
-    expect(await none.node("n1").grant(asking("a"))).toMatchObject({
+    expect(await none.node("n1").ask("grant", asking("a"))).toMatchObject({
       cause: "NOAUTH: the server asks for a password and none was configured",
     });
     await using wrong = await opened([withUser(url, ":s3cret")], { namespace });
-    expect(await wrong.node("n1").grant(asking("a"))).toMatchObject({
+    expect(await wrong.node("n1").ask("grant", asking("a"))).toMatchObject({
       cause: "WRONGPASS: user name or password refused",
     });
     await using right = await opened([withUser(url, ":right")], { namespace });
-    expect(await right.node("n1").grant(asking("a"))).toMatchObject({ kind: "granted" });
+    expect(await right.node("n1").ask("grant", asking("a"))).toMatchObject({ kind: "granted" });
     const told = JSON.stringify([wrong.events, wrong.fleet.state(), await wrong.fleet.probe(), right.node("n1").address]);
     expect(told).not.toMatch(/s3cret|right/);
   });
@@ -49,7 +49,7 @@ describe("a node that cannot be asked", () => {
     await first.follow(servers.node("n2"));
     await using lock = await opened([url], { namespace });
     const cause = "READONLY: a replica; the lock needs the address of its master";
-    expect(await lock.node("n1").grant(asking("a"))).toEqual({
+    expect(await lock.node("n1").ask("grant", asking("a"))).toEqual({
       kind: "unreachable",
       node: "n1",
       cause,
@@ -58,7 +58,7 @@ describe("a node that cannot be asked", () => {
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", node: "n1", code: "replica" }));
     await first.cli("REPLICAOF", "NO", "ONE");
     const question = asking("a");
-    await expect.poll(() => lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
+    await expect.poll(() => lock.node("n1").ask("grant", question)).toMatchObject({ kind: "granted" });
   });
 
   test("says which permission is missing", async ({ fleet }) => {
@@ -68,11 +68,11 @@ describe("a node that cannot be asked", () => {
     await nodes[0]?.cli("ACL", "SETUSER", "mute", ...all, "-eval");
     const [url = ""] = urls;
     await using blind = await opened([withUser(url, "blind:p")], { namespace });
-    expect(await blind.node("n1").grant(asking("a"))).toMatchObject({
+    expect(await blind.node("n1").ask("grant", asking("a"))).toMatchObject({
       cause: expect.stringMatching(/^NOPERM: the user lacks a permission/),
     });
     await using mute = await opened([withUser(url, "mute:p")], { namespace });
-    expect(await mute.node("n1").grant(asking("a"))).toMatchObject({
+    expect(await mute.node("n1").ask("grant", asking("a"))).toMatchObject({
       cause: "NOPERM: the user lacks a permission the lock needs (+eval)",
     });
     expect(await mute.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", code: "acl" }));
@@ -85,8 +85,8 @@ describe("a node that cannot be asked", () => {
     await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
     await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
     const question = asking("a");
-    expect(await lock.node("n1").grant(question)).toMatchObject({ kind: "granted" });
-    expect(await lock.node("n1").extend(question)).toMatchObject({ kind: "extended" });
+    expect(await lock.node("n1").ask("grant", question)).toMatchObject({ kind: "granted" });
+    expect(await lock.node("n1").ask("extend", question)).toMatchObject({ kind: "extended" });
     const heard: string[] = [];
     lock.node("n1").onReleased("a", {
       listening: () => heard.push("listening"),
@@ -95,8 +95,8 @@ describe("a node that cannot be asked", () => {
     });
     await expect.poll(() => heard).toEqual(["listening"]);
     // Refused, it has a ticket.
-    expect(await lock.node("n1").grant({ ...asking("a"), ...waiting() })).toMatchObject({ kind: "held", hasTicket: true });
-    expect(await lock.node("n1").release({ ...question, tells: true })).toMatchObject({
+    expect(await lock.node("n1").ask("claim", { ...asking("a"), ...waiting() })).toMatchObject({ kind: "held", hasTicket: true });
+    expect(await lock.node("n1").ask("release", { ...question, tells: true })).toMatchObject({
       kind: "released",
       listeners: 1,
     });
@@ -107,7 +107,7 @@ describe("a node that cannot be asked", () => {
   test("says that something else than Redis answers there", async () => {
     await using web = await speakingServer(() => "HTTP/1.1 400 Bad Request\r\n\r\n");
     await using lock = await opened([web.url], { namespace });
-    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({
+    expect(await lock.node("n1").ask("grant", asking("a"))).toMatchObject({
       cause: "garbage reply: not a Redis server",
     });
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ code: "not_redis" }));
@@ -116,7 +116,7 @@ describe("a node that cannot be asked", () => {
   test("says that its answers are not those of the lock's scripts", async () => {
     await using other = await speakingServer((commands) => "+OK\r\n".repeat(commands));
     await using lock = await opened([other.url], { namespace });
-    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({ cause: 'garbage reply "OK"' });
+    expect(await lock.node("n1").ask("grant", asking("a"))).toMatchObject({ cause: 'garbage reply "OK"' });
   });
 
   test("says that it is too old", async () => {
@@ -124,7 +124,7 @@ describe("a node that cannot be asked", () => {
     const reply = `*14\r\n${[...words, ""].map((word) => `$${word.length}\r\n${word}\r\n`).join("")}`;
     await using old = await speakingServer((commands) => reply.repeat(commands));
     await using lock = await opened([old.url], { namespace });
-    expect(await lock.node("n1").grant(asking("a"))).toMatchObject({
+    expect(await lock.node("n1").ask("grant", asking("a"))).toMatchObject({
       cause: "version 6.0.16 is too old: Redis 7 or newer, or Valkey, is needed",
     });
     expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ code: "version" }));
@@ -135,7 +135,7 @@ describe("a node that cannot be asked", () => {
     await using lock = await opened([silent.url], { namespace, connectTimeoutMs: 100 });
     // A process that stands still just then gives its connection up, and makes another one.
     const question = asking("a");
-    await expect.poll(() => lock.node("n1").grant(question)).toMatchObject({ cause: "TIMEOUT: no answer for 100 ms" });
+    await expect.poll(() => lock.node("n1").ask("grant", question)).toMatchObject({ cause: "TIMEOUT: no answer for 100 ms" });
   });
 });
 
@@ -148,7 +148,7 @@ describe("sources", () => {
     for (const source of [url, { host: hostname, port: Number(port) }]) {
       await using lock = await opened([source], { namespace: redis.namespace });
       expect(lock.node("n1").address).toBe(`127.0.0.1:${port}`);
-      tokens.push(await lock.node("n1").grant(question));
+      tokens.push(await lock.node("n1").ask("grant", question));
     }
     expect(tokens[1]).toEqual(tokens[0]);
   });
@@ -162,9 +162,9 @@ describe("sources", () => {
     node.onReleased("a", { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
     await expect.poll(() => heard).toEqual(["listens"]);
     const question = { ...asking("a"), tells: true };
-    expect(await node.grant(question)).toMatchObject({ kind: "granted" });
-    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject({ kind: "held" });
-    expect(await node.release(question)).toMatchObject({ kind: "released" });
+    expect(await node.ask("grant", question)).toMatchObject({ kind: "granted" });
+    expect(await node.ask("claim", { ...asking("a"), ...waiting() })).toMatchObject({ kind: "held" });
+    expect(await node.ask("release", question)).toMatchObject({ kind: "released" });
     await expect.poll(() => heard).toEqual(["listens", "is told"]);
   });
 });

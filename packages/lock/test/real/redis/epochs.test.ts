@@ -5,6 +5,8 @@ import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
 import type { GrantBallot, SealBallot } from "../../../src/protocol/ballot.js";
+import { keysOf } from "../../../src/protocol/verbs.js";
+import type { ScriptCall } from "../../../src/redis/calls.js";
 import {
   type AdmitArguments,
   admit,
@@ -16,7 +18,6 @@ import {
   readAdmissionRecord,
   readFloor,
 } from "../../../src/redis/record.js";
-import { keysOf, type ScriptCall } from "../../../src/redis/script-call.js";
 import { asking, type Opened, opened } from "./opened-fleet.js";
 
 const namespace = "epochs";
@@ -84,14 +85,14 @@ describe("rebuilding", () => {
     await using it = await story(fleet);
     const late = asking("a", maxTtlMs);
     it.network.proxies[0]?.holdRequests();
-    const onTheirWay = [it.patient.node("n3").grant(late), it.patient.node("n1").grant(late)];
+    const onTheirWay = [it.patient.node("n3").ask("grant", late), it.patient.node("n1").ask("grant", late)];
     await onTheirWay[0];
     await forgetAndRebuild(it, "n3");
     it.network.proxies[0]?.deliver();
     const theirs = await Promise.all(onTheirWay);
     const next = asking("a");
-    await expect.poll(() => it.lock.node("n3").grant(next)).toMatchObject({ kind: "granted" });
-    const ours = await Promise.all(["n2", "n3"].map((name) => it.lock.node(name).grant(next)));
+    await expect.poll(() => it.lock.node("n3").ask("grant", next)).toMatchObject({ kind: "granted" });
+    const ours = await Promise.all(["n2", "n3"].map((name) => it.lock.node(name).ask("grant", next)));
     // Without the check: a quorum granted each of them exactly this token.
     expect(tokensOf(theirs)).toEqual([it.floor + 1, it.floor + 1]);
     expect(tokensOf(ours)).toEqual([it.floor + 1, it.floor + 1]);
@@ -106,19 +107,19 @@ describe("rebuilding", () => {
     const ttlMs = 2_500;
     await using it = await story(fleet, ttlMs);
     const late = asking("a", ttlMs);
-    await it.lock.node("n3").raise({ resource: "a", token: it.floor + 50, remove: "nothing" });
-    const granted = await Promise.all(["n1", "n3"].map((name) => it.patient.node(name).grant(late)));
+    await it.lock.node("n3").ask("raise", { resource: "a", token: it.floor + 50, remove: "nothing" });
+    const granted = await Promise.all(["n1", "n3"].map((name) => it.patient.node(name).ask("grant", late)));
     const token = Math.max(...tokensOf(granted));
     // A node whose clock was set back keeps the lock for longer than the rebuilt node waits.
     await it.servers.nodes[0]?.shiftClock(-60_000);
     it.network.proxies[0]?.holdRequests();
-    const sealing = it.patient.node("n1").seal({ ...late, token });
+    const sealing = it.patient.node("n1").ask("seal", { ...late, token });
     await forgetAndRebuild(it, "n3");
     it.network.proxies[0]?.deliver();
     const sealed = await sealing;
     const next = asking("a");
-    await expect.poll(() => it.lock.node("n3").grant(next)).toMatchObject({ kind: "granted" });
-    const ours = await Promise.all(["n2", "n3"].map((name) => it.lock.node(name).grant(next)));
+    await expect.poll(() => it.lock.node("n3").ask("grant", next)).toMatchObject({ kind: "granted" });
+    const ours = await Promise.all(["n2", "n3"].map((name) => it.lock.node(name).ask("grant", next)));
     // Without the check: granted exactly the token on n3, sealed on n1, a quorum; and the next
     // lease starts far below.
     expect(sealed).toMatchObject({ kind: "sealed" });
@@ -143,9 +144,9 @@ describe("rebuilding", () => {
     await forgetAndRebuild(it, "n3");
     for (const proxy of it.network.proxies) proxy.deliver();
     const first = asking("a");
-    for (const node of it.patient.fleet.nodes) await expect.poll(() => node.grant(first)).toMatchObject({ kind: "granted" });
+    for (const node of it.patient.fleet.nodes) await expect.poll(() => node.ask("grant", first)).toMatchObject({ kind: "granted" });
     const noted = it.patient.fleet.nodes.map((node) => node.epoch());
-    const ballots = await Promise.all(it.patient.fleet.nodes.map((node) => node.grant(asking("b"))));
+    const ballots = await Promise.all(it.patient.fleet.nodes.map((node) => node.ask("grant", asking("b"))));
     expect(countable(ballots, { ...it, noted })).toHaveLength(3);
   });
 });

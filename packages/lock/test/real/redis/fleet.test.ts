@@ -1,8 +1,8 @@
 // Which nodes are one fleet, and what the doctor says: a locker that is configured for another
 // fleet is kept silent, and risky settings are named.
 import { describe, expect, test } from "@palisade/testkit/vitest";
+import { keysOf } from "../../../src/protocol/verbs.js";
 import { accept, admit, enter, openAdmission, promise, readFloor, readmit } from "../../../src/redis/record.js";
-import { keysOf } from "../../../src/redis/script-call.js";
 import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "fleets";
@@ -22,11 +22,11 @@ describe("a locker that must not vote", () => {
       Promise.all(servers.nodes.map(async (node) => ((await node.cli("HGETALL", `{${namespace}}:node`)) as string[]).toSorted()));
     const before = await records();
     await using late = await opened(servers.urls, { namespace });
-    await early.node("n1").inspect("a");
+    await early.node("n1").ask("inspect", "a");
     for (const lock of [late, early]) {
       await expect.poll(() => lock.fleet.refusal).toMatchObject({ kind: "mismatch", code: "unknown_format" });
       expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) has a record of format 99, and this version of the lock knows 1; /);
-      expect(await lock.node("n2").grant(asking("a"))).toMatchObject({ kind: "unreachable" });
+      expect(await lock.node("n2").ask("grant", asking("a"))).toMatchObject({ kind: "unreachable" });
     }
     expect(await late.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "error", code: "unknown_format" }));
     expect(await records()).toEqual(before);
@@ -93,7 +93,7 @@ describe("a locker that must not vote", () => {
     await lock.heard("fleet_refused");
     expect(lock.fleet.refusal).toMatchObject({ kind: "mismatch", code: "same_server" });
     expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) and n3 \(.*\) are one server \(run_id [0-9a-f]{8}…\), which would vote twice/);
-    expect(await lock.node("n3").grant(asking("a"))).toMatchObject({
+    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({
       kind: "unreachable",
       cause: expect.stringContaining("FLEET_MISMATCH"),
     });
@@ -169,7 +169,7 @@ describe("the doctor", () => {
     await fourth?.kill();
     await later.heard("disconnected", "n4");
     await third?.cli("FLUSHALL");
-    await lock.node("n3").inspect("a");
+    await lock.node("n3").ask("inspect", "a");
     const findings = await lock.fleet.probe();
     expect(findings.map(({ severity, node, code }) => `${node}: ${severity} ${code}`).toSorted()).toEqual([
       "fleet: info even_size",

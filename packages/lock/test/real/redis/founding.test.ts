@@ -2,7 +2,7 @@
 // that node has forgotten what it granted.
 import type { RedisFleet } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
-import { openAdmissionScript } from "../../../src/redis/lua.generated.js";
+import { scripts } from "../../../src/redis/lua.generated.js";
 import { asking, heldBack, type Opened, open, opened } from "./opened-fleet.js";
 
 const namespace = "founding";
@@ -18,7 +18,7 @@ interface Story extends AsyncDisposable {
 /** The slow one has marked all nodes but the second when the quick one founds the fleet. */
 async function story(fleet: StartFleet, meanwhile: (servers: RedisFleet, quick: Opened) => Promise<void>): Promise<Story> {
   const servers = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
-  const gate = heldBack(openAdmissionScript, 2);
+  const gate = heldBack(scripts.openAdmission, 2);
   const slow = open(servers.urls, { ...options, openLink: gate.openLink });
   await gate.reached;
   for (const node of [servers.nodes[0], servers.nodes[2]])
@@ -42,7 +42,7 @@ describe("a locker that began to look before its fleet was founded", () => {
     const held = asking("a", maxTtlMs);
     let forgottenAt = 0;
     await using told = await story(fleet, async (servers, quick) => {
-      expect(await quick.node("n2").grant(held)).toMatchObject({ kind: "granted" });
+      expect(await quick.node("n2").ask("grant", held)).toMatchObject({ kind: "granted" });
       await servers.nodes[1]?.cli("FLUSHALL");
       forgottenAt = performance.now();
     });
@@ -85,12 +85,12 @@ describe("a locker that saw how a node stood before its memory was lost", () => 
     const first = await opened(servers.urls, options);
     await first.fleet.close();
     await servers.nodes[1]?.restart();
-    const gate = heldBack(openAdmissionScript, 2);
+    const gate = heldBack(scripts.openAdmission, 2);
     await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
     await gate.reached;
     await using quick = await opened(servers.urls, options);
     expect(quick.events).toContainEqual(expect.objectContaining({ kind: "admitted", node: "n2", way: "durable" }));
-    expect(await quick.node("n2").grant(asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
+    expect(await quick.node("n2").ask("grant", asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });
     await lose(servers);
     const forgottenAt = performance.now();
     const later = [quick, slow].map((lock) => lock.fromNow());
@@ -102,7 +102,7 @@ describe("a locker that saw how a node stood before its memory was lost", () => 
 
   test("T1 proposes no floor of the time before, however long its question was under way", async ({ fleet }) => {
     const servers = await fleet({ nodes: 1, appendfsync: "no", config: { appendonly: "no", save: "" } });
-    const gate = heldBack(openAdmissionScript, 1);
+    const gate = heldBack(scripts.openAdmission, 1);
     await using slow = open(servers.urls, { ...options, openLink: gate.openLink });
     await gate.reached;
     const [node] = servers.nodes;

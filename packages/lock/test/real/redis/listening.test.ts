@@ -1,7 +1,7 @@
 // Who is told of a release by one node: the first in the queue of those that wait, for which the
 // lock is kept for a moment, and the one behind it.
 import { describe, expect, type SharedRedis, test } from "@palisade/testkit/vitest";
-import { type ReleaseListener, ROLL_CALL } from "../../../src/protocol/node.js";
+import type { ReleaseListener } from "../../../src/protocol/node.js";
 import { asking, type Opened, opened, waiting } from "./opened-fleet.js";
 
 /** Writes down what is heard, in words. */
@@ -35,11 +35,11 @@ describe("a release", () => {
     await using crowd = await processes(redis, ["holder", "late", "early", "middle"]);
     const [holder, late, early, middle] = crowd.nodes;
     const lease = asking("a");
-    await holder?.grant(lease);
-    expect(await late?.grant({ ...asking("a"), ...waiting(1_000) })).toMatchObject(held);
-    expect(await early?.grant({ ...asking("a"), ...waiting(3_000) })).toMatchObject(held);
-    expect(await middle?.grant({ ...asking("a"), ...waiting(2_000) })).toMatchObject(held);
-    expect(await holder?.release({ ...lease, tells: true })).toMatchObject({ kind: "released", listeners: 3 });
+    await holder?.ask("grant", lease);
+    expect(await late?.ask("claim", { ...asking("a"), ...waiting(1_000) })).toMatchObject(held);
+    expect(await early?.ask("claim", { ...asking("a"), ...waiting(3_000) })).toMatchObject(held);
+    expect(await middle?.ask("claim", { ...asking("a"), ...waiting(2_000) })).toMatchObject(held);
+    expect(await holder?.ask("release", { ...lease, tells: true })).toMatchObject({ kind: "released", listeners: 3 });
     await expect.poll(() => crowd.heard.toSorted()).toEqual(["early is first", "middle is backup"]);
   });
 
@@ -50,17 +50,20 @@ describe("a release", () => {
     for (const [i, node] of [first, next].entries())
       node?.onReleased("a", { ...writing([], ""), released: (place, askedAtMs) => told.push([`${i} ${place}`, askedAtMs]) });
     const lease = asking("a");
-    await holder?.grant(lease);
+    await holder?.ask("grant", lease);
     // So far ahead that the node goes by its own clock.
-    const waits = [Date.now() + 900_000, Date.now() + 950_000].map((sinceMs, i) => ({ sinceMs, waitedMs: 2_000 - 1_000 * i }));
-    await first?.grant({ ...asking("a"), wait: waits[0] });
-    await next?.grant({ ...asking("a"), wait: waits[1] });
-    await holder?.release({ ...lease, tells: true });
+    const [longer, shorter] = [
+      { sinceMs: Date.now() + 900_000, waitedMs: 2_000 },
+      { sinceMs: Date.now() + 950_000, waitedMs: 1_000 },
+    ];
+    await first?.ask("claim", { ...asking("a"), wait: longer });
+    await next?.ask("claim", { ...asking("a"), wait: shorter });
+    await holder?.ask("release", { ...lease, tells: true });
     await expect
       .poll(() => told.toSorted())
       .toEqual([
-        ["0 first", (waits[0]?.sinceMs ?? 0) + 2_000],
-        ["1 backup", (waits[1]?.sinceMs ?? 0) + 1_000],
+        ["0 first", longer.sinceMs + 2_000],
+        ["1 backup", shorter.sinceMs + 1_000],
       ]);
   });
 
@@ -74,13 +77,13 @@ describe("a release", () => {
     const story = async () => {
       const resource = `r${++stories}`;
       const lease = asking(resource);
-      await node.grant(lease);
-      await node.grant({ ...asking(resource), ...waiting() });
+      await node.ask("grant", lease);
+      await node.ask("claim", { ...asking(resource), ...waiting() });
       return Promise.all([
-        node.release({ ...lease, tells: true }),
-        node.grant(asking(resource)),
-        node.inspect(resource),
-        node.grant({ ...asking(resource), ...waiting() }),
+        node.ask("release", { ...lease, tells: true }),
+        node.ask("grant", asking(resource)),
+        node.ask("inspect", resource),
+        node.ask("claim", { ...asking(resource), ...waiting() }),
       ]);
     };
     // They travel one behind the other. If the server stands still between them, once more.
@@ -98,10 +101,10 @@ describe("a release", () => {
     await using crowd = await processes(redis, ["holder", "first"]);
     const [holder, first] = crowd.nodes;
     const lease = asking("a");
-    await holder?.grant(lease);
-    await first?.grant({ ...asking("a"), ...waiting() });
-    await holder?.release({ ...lease, tells: true });
-    await expect.poll(async () => (await holder?.grant(asking("a")))?.kind, { interval: 1 }).toBe("granted");
+    await holder?.ask("grant", lease);
+    await first?.ask("claim", { ...asking("a"), ...waiting() });
+    await holder?.ask("release", { ...lease, tells: true });
+    await expect.poll(async () => (await holder?.ask("grant", asking("a")))?.kind, { interval: 1 }).toBe("granted");
   });
 
   test("W1 passes over a process that does not listen any more", async ({ fleet }) => {
@@ -114,12 +117,12 @@ describe("a release", () => {
     lock.node("n1").onReleased("a", writing(heard, "next"));
     await expect.poll(() => heard.toSorted()).toEqual(["gone listens", "next listens"]);
     const lease = asking("a");
-    await lock.node("n1").grant(lease);
-    await gone.node("n1").grant({ ...asking("a"), ...waiting(1_000) });
-    await lock.node("n1").grant({ ...asking("a"), ...waiting() });
+    await lock.node("n1").ask("grant", lease);
+    await gone.node("n1").ask("claim", { ...asking("a"), ...waiting(1_000) });
+    await lock.node("n1").ask("claim", { ...asking("a"), ...waiting() });
     await gone.fleet.close();
     await expect.poll(() => nodes[0]?.cli("PUBSUB", "CHANNELS", "*")).toHaveLength(1);
-    expect(await lock.node("n1").release({ ...lease, tells: true })).toMatchObject({ listeners: 2 });
+    expect(await lock.node("n1").ask("release", { ...lease, tells: true })).toMatchObject({ listeners: 2 });
     await expect.poll(() => heard.at(-1)).toBe("next is first");
   });
 
@@ -133,13 +136,13 @@ describe("a release", () => {
     for (const [who, lock] of Object.entries({ gone, first, third })) lock.node("n1").onReleased("a", writing(heard, who));
     await expect.poll(() => heard).toHaveLength(3);
     const lease = asking("a");
-    await first.node("n1").grant(lease);
-    await first.node("n1").grant({ ...asking("a"), ...waiting(3_000) });
-    await gone.node("n1").grant({ ...asking("a"), ...waiting(2_000) });
-    await third.node("n1").grant({ ...asking("a"), ...waiting(1_000) });
+    await first.node("n1").ask("grant", lease);
+    await first.node("n1").ask("claim", { ...asking("a"), ...waiting(3_000) });
+    await gone.node("n1").ask("claim", { ...asking("a"), ...waiting(2_000) });
+    await third.node("n1").ask("claim", { ...asking("a"), ...waiting(1_000) });
     await gone.fleet.close();
     await expect.poll(() => nodes[0]?.cli("PUBSUB", "CHANNELS", "*")).toHaveLength(2);
-    await first.node("n1").release({ ...lease, tells: true });
+    await first.node("n1").ask("release", { ...lease, tells: true });
     await expect
       .poll(() =>
         heard
@@ -154,15 +157,15 @@ describe("a release", () => {
     await using crowd = await processes(redis, ["winner", "next"]);
     const [winner, next] = crowd.nodes;
     const [late, won] = [asking("a"), { ...asking("a"), owner: "w".repeat(22) }];
-    await next?.grant(late);
-    await winner?.grant({ ...asking("a"), ...waiting(1_000) });
+    await next?.ask("grant", late);
+    await winner?.ask("claim", { ...asking("a"), ...waiting(1_000) });
     // Other nodes have granted it; this one hears of the release before late.
-    expect(await winner?.release({ ...won, tells: true, ticket: "" })).toMatchObject({ kind: "absent" });
-    expect(await next?.release({ ...late, tells: true })).toMatchObject({ listeners: 0 });
-    await next?.grant(late);
-    await winner?.grant({ ...asking("a"), ...waiting(1_000) });
-    await next?.grant({ ...asking("a"), ...waiting() });
-    await Promise.all([next?.release({ ...late, tells: true }), winner?.release({ ...won, tells: true, ticket: "" })]);
+    expect(await winner?.ask("release", { ...won, tells: true, ticket: "" })).toMatchObject({ kind: "absent" });
+    expect(await next?.ask("release", { ...late, tells: true })).toMatchObject({ listeners: 0 });
+    await next?.ask("grant", late);
+    await winner?.ask("claim", { ...asking("a"), ...waiting(1_000) });
+    await next?.ask("claim", { ...asking("a"), ...waiting() });
+    await Promise.all([next?.ask("release", { ...late, tells: true }), winner?.ask("release", { ...won, tells: true, ticket: "" })]);
     await expect.poll(() => crowd.heard.filter((line) => line.endsWith("first")).toSorted()).toEqual(["next is first", "winner is first"]);
   });
 
@@ -175,10 +178,10 @@ describe("a release", () => {
     const story = async () => {
       await nodes[0]?.cli("SLOWLOG", "RESET");
       const lease = asking("a");
-      await node.grant(lease);
-      await node.grant({ ...asking("a"), ...waiting() });
+      await node.ask("grant", lease);
+      await node.ask("claim", { ...asking("a"), ...waiting() });
       await nodes[0]?.cli("HSET", "{listening}:queue:a", ...dead);
-      expect(await node.release({ ...lease, tells: true })).toMatchObject({ listeners: 1_024 });
+      expect(await node.ask("release", { ...lease, tells: true })).toMatchObject({ listeners: 1_024 });
       return nodes[0]?.cli("SLOWLOG", "LEN");
     };
     // By the server's clock; if it stands still meanwhile, once more.
@@ -189,24 +192,26 @@ describe("a release", () => {
     await using crowd = await processes(redis, ["holder", "waiter"]);
     const [holder, waiter] = crowd.nodes;
     const lease = asking("a");
-    await holder?.grant(lease);
-    await waiter?.grant({ ...asking("a"), ...waiting() });
-    expect(await holder?.release({ ...lease, tells: false })).toMatchObject({ kind: "released", listeners: 0 });
+    await holder?.ask("grant", lease);
+    await waiter?.ask("claim", { ...asking("a"), ...waiting() });
+    expect(await holder?.ask("release", { ...lease, tells: false })).toMatchObject({ kind: "released", listeners: 0 });
     const again = asking("a");
-    await holder?.grant(again);
-    await waiter?.grant(asking("a"));
-    await holder?.release({ ...again, tells: true });
+    await holder?.ask("grant", again);
+    await waiter?.ask("grant", asking("a"));
+    await holder?.ask("release", { ...again, tells: true });
     await expect.poll(() => crowd.heard).toEqual(["waiter is first"]);
   });
 
   test("by force is told as well", async ({ redis }) => {
     await using crowd = await processes(redis, ["holder", "waiter"]);
     const [holder, waiter] = crowd.nodes;
-    await holder?.grant(asking("a"));
-    await waiter?.grant({ ...asking("a"), ...waiting() });
-    expect(await holder?.raise({ resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: expect.stringMatching(/^label/) });
+    await holder?.ask("grant", asking("a"));
+    await waiter?.ask("claim", { ...asking("a"), ...waiting() });
+    expect(await holder?.ask("raise", { resource: "a", token: 7, remove: "holder" })).toMatchObject({
+      removed: expect.stringMatching(/^label/),
+    });
     await expect.poll(() => crowd.heard).toEqual(["waiter is first"]);
-    expect(await holder?.raise({ resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: null });
+    expect(await holder?.ask("raise", { resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: null });
   });
 });
 
@@ -215,29 +220,29 @@ describe("a ticket", () => {
     await using crowd = await processes(redis, ["quitter", "next"]);
     const [node, next] = crowd.nodes;
     const lease = asking("a");
-    await node?.grant(lease);
-    await node?.grant({ ...asking("a"), ...waiting(1_000) });
-    await next?.grant({ ...asking("a"), ...waiting() });
-    await Promise.all([node?.release({ ...lease, tells: true }), node?.leave(["a"])]);
+    await node?.ask("grant", lease);
+    await node?.ask("claim", { ...asking("a"), ...waiting(1_000) });
+    await next?.ask("claim", { ...asking("a"), ...waiting() });
+    await Promise.all([node?.ask("release", { ...lease, tells: true }), node?.ask("leave", { resources: ["a"] })]);
     await expect.poll(() => crowd.heard.filter((line) => line.endsWith("first")).toSorted()).toEqual(["next is first", "quitter is first"]);
     const again = asking("b");
-    await next?.grant(again);
-    await node?.grant({ ...asking("b"), ...waiting() });
-    await node?.leave(["b"]);
-    expect(await next?.release({ ...again, tells: true })).toMatchObject({ listeners: 0 });
+    await next?.ask("grant", again);
+    await node?.ask("claim", { ...asking("b"), ...waiting() });
+    await node?.ask("leave", { resources: ["b"] });
+    expect(await next?.ask("release", { ...again, tells: true })).toMatchObject({ listeners: 0 });
   });
 
   test("W1 for several resources is one for that which is held, and keeps none of the others from the next", async ({ redis }) => {
     await using crowd = await processes(redis, ["both", "next"]);
     const [node, next] = crowd.nodes;
     const [a, b] = [asking("a"), asking("b")];
-    await node?.grant(a);
-    await node?.grant(b);
-    expect(await node?.grant({ ...asking(["a", "b"]), ...waiting(1_000) })).toMatchObject({ ...held, resource: "a" });
-    await next?.grant({ ...asking("a"), ...waiting() });
+    await node?.ask("grant", a);
+    await node?.ask("grant", b);
+    expect(await node?.ask("claim", { ...asking(["a", "b"]), ...waiting(1_000) })).toMatchObject({ ...held, resource: "a" });
+    await next?.ask("claim", { ...asking("a"), ...waiting() });
     const [, refused] = await Promise.all([
-      node?.release({ ...a, tells: true }),
-      node?.grant({ ...asking(["a", "b"]), ...waiting(1_000) }),
+      node?.ask("release", { ...a, tells: true }),
+      node?.ask("claim", { ...asking(["a", "b"]), ...waiting(1_000) }),
     ]);
     expect(refused).toMatchObject({ ...held, resource: "b" });
     await expect.poll(() => crowd.heard.filter((line) => line.endsWith("first")).toSorted()).toEqual(["both is first", "next is first"]);
@@ -247,25 +252,25 @@ describe("a ticket", () => {
     await using crowd = await processes(redis, ["holder", "one", "other"]);
     const [holder, one, other] = crowd.nodes;
     const lease = asking("a");
-    await holder?.grant(lease);
-    await one?.grant({ ...asking("a"), ...waiting(1_000) });
-    await other?.grant({ ...asking("a"), ...waiting() });
-    await holder?.release({ resources: ["a"], owner: ROLL_CALL, tells: true });
+    await holder?.ask("grant", lease);
+    await one?.ask("claim", { ...asking("a"), ...waiting(1_000) });
+    await other?.ask("claim", { ...asking("a"), ...waiting() });
+    await holder?.ask("callRoll", { resources: ["a"] });
     await expect.poll(() => crowd.heard.toSorted()).toEqual(["one is first", "other is first"]);
-    expect(await other?.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
-    expect(await holder?.release({ ...lease, tells: true })).toMatchObject({ listeners: 1 });
+    expect(await other?.ask("claim", { ...asking("a"), ...waiting() })).toMatchObject(held);
+    expect(await holder?.ask("release", { ...lease, tells: true })).toMatchObject({ listeners: 1 });
   });
 
   test("W1 is given again after a roll call, although the queue was full a moment ago", async ({ fleet }) => {
     const { nodes, urls } = await fleet({ nodes: 1 });
     await using lock = await opened(urls, { namespace: "listening" });
     const node = lock.node("n1");
-    await node.grant(asking("a"));
+    await node.ask("grant", asking("a"));
     const crowd = Array.from({ length: 1_024 }, (_, i) => [`process ${i}`, `${Date.now() + i}`.padStart(15, "0").repeat(2)]).flat();
     await nodes[0]?.cli("HSET", "{listening}:queue:a", ...crowd);
-    expect(await node.grant({ ...asking("a"), ...waiting(5_000) })).not.toHaveProperty("hasTicket");
-    await node.release({ resources: ["a"], owner: ROLL_CALL, tells: true });
-    expect(await node.grant({ ...asking("a"), ...waiting(5_000) })).toMatchObject(held);
+    expect(await node.ask("claim", { ...asking("a"), ...waiting(5_000) })).not.toHaveProperty("hasTicket");
+    await node.ask("callRoll", { resources: ["a"] });
+    expect(await node.ask("claim", { ...asking("a"), ...waiting(5_000) })).toMatchObject(held);
   });
 
   test("is served by the time that clients give, if their clocks are about right, and else by the node's", async ({ redis }) => {
@@ -276,15 +281,15 @@ describe("a ticket", () => {
     const story = async () => {
       crowd.heard.length = 0;
       const lease = asking("a");
-      await expect.poll(async () => (await holder?.grant(lease))?.kind).toBe("granted");
+      await expect.poll(async () => (await holder?.ask("grant", lease))?.kind).toBe("granted");
       const now = Date.now();
-      await slow?.grant({ ...asking("a"), wait: { sinceMs: now - 10, waitedMs: Date.now() - now + 40 } });
-      await fast?.grant({ ...asking("a"), wait: { sinceMs: now - 30, waitedMs: Date.now() - now + 30 } });
-      await far?.grant({ ...asking("a"), wait: { sinceMs: now - 86_400_000, waitedMs: 0 } });
-      await holder?.release({ ...lease, tells: true });
+      await slow?.ask("claim", { ...asking("a"), wait: { sinceMs: now - 10, waitedMs: Date.now() - now + 40 } });
+      await fast?.ask("claim", { ...asking("a"), wait: { sinceMs: now - 30, waitedMs: Date.now() - now + 30 } });
+      await far?.ask("claim", { ...asking("a"), wait: { sinceMs: now - 86_400_000, waitedMs: 0 } });
+      await holder?.ask("release", { ...lease, tells: true });
       await expect.poll(() => crowd.heard).toHaveLength(2);
       const told = crowd.heard.toSorted();
-      await Promise.all([slow, fast, far].map((node) => node?.leave(["a"])));
+      await Promise.all([slow, fast, far].map((node) => node?.ask("leave", { resources: ["a"] })));
       return told;
     };
     await expect.poll(story, { timeout: 20_000 }).toEqual(["fast is first", "slow is backup"]);
@@ -294,21 +299,21 @@ describe("a ticket", () => {
     const { nodes, urls } = await fleet({ nodes: 1 });
     await using lock = await opened(urls, { namespace: "listening" });
     const node = lock.node("n1");
-    await node.grant(asking("a"));
-    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    await node.ask("grant", asking("a"));
+    expect(await node.ask("claim", { ...asking("a"), ...waiting() })).toMatchObject(held);
     const queue = "{listening}:queue:a";
     expect(Number(await nodes[0]?.cli("PTTL", queue))).toBeGreaterThan(80_000);
     const long = Array.from({ length: 1_024 }, (_, i) => [`process ${i}`, `${Date.now()}`.padStart(15, "0").repeat(2)]).flat();
     await nodes[0]?.cli("HSET", queue, ...long);
     await nodes[0]?.cli("DEL", "{listening}:tickets:a");
-    expect(await node.grant({ ...asking("a"), ...waiting() })).toMatchObject(held);
+    expect(await node.ask("claim", { ...asking("a"), ...waiting() })).toMatchObject(held);
     await using newcomer = await opened(urls, { namespace: "listening" });
-    const refused = await newcomer.node("n1").grant({ ...asking("a"), ...waiting() });
+    const refused = await newcomer.node("n1").ask("claim", { ...asking("a"), ...waiting() });
     expect(refused).toMatchObject({ kind: "held" });
     expect(refused).not.toHaveProperty("hasTicket");
     const old = long.map((word) => word.replace(/^\d{30}$/, `${Date.now() - 91_000}`.padStart(15, "0").repeat(2)));
     await nodes[0]?.cli("HSET", queue, ...old);
-    await expect.poll(() => newcomer.node("n1").grant({ ...asking("a"), ...waiting() }), { timeout: 20_000 }).toMatchObject(held);
+    await expect.poll(() => newcomer.node("n1").ask("claim", { ...asking("a"), ...waiting() }), { timeout: 20_000 }).toMatchObject(held);
     expect(await nodes[0]?.cli("HLEN", queue)).toBe(2);
   });
 
@@ -319,14 +324,14 @@ describe("a ticket", () => {
     const { nodes, urls } = await fleet({ nodes: 1 });
     await using lock = await opened(urls, { namespace: "listening" });
     const node = lock.node("n1");
-    await node.grant(asking("a"));
+    await node.ask("grant", asking("a"));
     const crowd = Array.from({ length }, (_, i) => [`process ${i}`, `${Date.now()}`.padStart(15, "0").repeat(2)]).flat();
     await nodes[0]?.cli("HSET", "{listening}:queue:a", ...crowd);
     const readings = async () => Number(/cmdstat_hgetall:calls=(\d+)/.exec(String(await nodes[0]?.cli("INFO", "commandstats")))?.[1] ?? 0);
     const before = await readings();
     const startedAt = performance.now();
     for (let i = 0; i < 100; i++)
-      expect(await node.grant({ ...asking("a"), wait: { ...waiting().wait, ticket: `:${i}` } })).toMatchObject(answer);
+      expect(await node.ask("claim", { ...asking("a"), wait: { ...waiting().wait, ticket: `:${i}` } })).toMatchObject(answer);
     expect((await readings()) - before).toBeLessThanOrEqual(1 + (performance.now() - startedAt) / 1_000);
   });
 });

@@ -5,8 +5,9 @@ import { systemClock } from "../../../src/platform/clock.js";
 import type { NodeEvent } from "../../../src/protocol/events.js";
 import type { OpenFleet } from "../../../src/protocol/fleet.js";
 import type { LockNode, ServerSource } from "../../../src/protocol/node.js";
+import type { OpenLink } from "../../../src/redis/connection.js";
 import type { FleetOptions } from "../../../src/redis/fleet.js";
-import { type OpenLink, openLink } from "../../../src/redis/link.js";
+import { openLink } from "../../../src/redis/link.js";
 import { openFleet } from "../../../src/redis/open-fleet.js";
 
 /** What is reported from some moment on. */

@@ -21,23 +21,23 @@ describe("grant", () => {
   test("gives one more than the floor to a new resource, and one more than its counter to a known one", async ({ one }) => {
     const founded = await one.floor();
     const first = asking("a");
-    expect(await one.node.grant(first)).toMatchObject({
+    expect(await one.node.ask("grant", first)).toMatchObject({
       kind: "granted",
       node: "n1",
       token: founded + 1,
       epoch: one.node.epoch(),
     });
-    await one.node.grant(asking("b"));
-    await one.node.release(first);
-    expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: founded + 2 });
-    expect(await one.node.grant(asking("c"))).toMatchObject({ kind: "granted", token: founded + 3 });
+    await one.node.ask("grant", asking("b"));
+    await one.node.ask("release", first);
+    expect(await one.node.ask("grant", asking("a"))).toMatchObject({ kind: "granted", token: founded + 2 });
+    expect(await one.node.ask("grant", asking("c"))).toMatchObject({ kind: "granted", token: founded + 3 });
   });
 
   test("tells who holds the resource and for how long at most, and stores nothing", async ({ one }) => {
     const holder = asking("a", 50_000);
-    await one.node.grant({ ...holder, label: "worker|7 @host" });
+    await one.node.ask("grant", { ...holder, label: "worker|7 @host" });
     const before = await one.floor();
-    const answer = await one.node.grant(asking("a"));
+    const answer = await one.node.ask("grant", asking("a"));
     expect(answer).toMatchObject({ kind: "held", node: "n1", resource: "a", holder: "worker|7 @host" });
     expect(answer.kind === "held" && answer.remainingMs).toBeGreaterThan(40_000);
     expect(await one.floor()).toBe(before);
@@ -45,49 +45,49 @@ describe("grant", () => {
 
   test("answers the same grant again when the same owner asks again", async ({ one }) => {
     const question = asking(["a", "b"]);
-    const first = await one.node.grant(question);
-    expect(await one.node.grant(question)).toEqual(first);
+    const first = await one.node.ask("grant", question);
+    expect(await one.node.ask("grant", question)).toEqual(first);
   });
 
   test("takes all of several resources or none, with one token above all of theirs", async ({ one }) => {
     const founded = await one.floor();
-    await one.node.raise({ resource: "b", token: founded + 40, remove: "nothing" });
-    expect(await one.node.grant(asking(["a", "b", "c"]))).toMatchObject({
+    await one.node.ask("raise", { resource: "b", token: founded + 40, remove: "nothing" });
+    expect(await one.node.ask("grant", asking(["a", "b", "c"]))).toMatchObject({
       kind: "granted",
       token: founded + 41,
     });
-    expect(await one.node.grant(asking(["d", "c", "e"]))).toMatchObject({ kind: "held", resource: "c" });
-    expect(await one.node.grant(asking(["d", "e"]))).toMatchObject({ kind: "granted", token: founded + 42 });
+    expect(await one.node.ask("grant", asking(["d", "c", "e"]))).toMatchObject({ kind: "held", resource: "c" });
+    expect(await one.node.ask("grant", asking(["d", "e"]))).toMatchObject({ kind: "granted", token: founded + 42 });
   });
 
   test("T1 one token for several resources is above the highest of theirs, wherever that stands in the list", async ({ one }) => {
     const founded = await one.floor();
-    await one.node.raise({ resource: "high", token: founded + 40, remove: "nothing" });
-    await one.node.raise({ resource: "low", token: founded + 10, remove: "nothing" });
+    await one.node.ask("raise", { resource: "high", token: founded + 40, remove: "nothing" });
+    await one.node.ask("raise", { resource: "low", token: founded + 10, remove: "nothing" });
     for (const [index, resources] of [
       ["high", "low"],
       ["low", "high"],
     ].entries()) {
       const question = asking(resources);
-      expect(await one.node.grant(question)).toMatchObject({ kind: "granted", token: founded + 41 + index });
-      await one.node.release(question);
+      expect(await one.node.ask("grant", question)).toMatchObject({ kind: "granted", token: founded + 41 + index });
+      await one.node.ask("release", question);
     }
-    await one.node.raise({ resource: "low", token: founded + 60, remove: "nothing" });
-    expect(await one.node.grant(asking(["low", "high"]))).toMatchObject({
+    await one.node.ask("raise", { resource: "low", token: founded + 60, remove: "nothing" });
+    expect(await one.node.ask("grant", asking(["low", "high"]))).toMatchObject({
       kind: "granted",
       token: founded + 61,
     });
   });
 
   test("a resource whose counter ran out goes on above the floor", async ({ one }) => {
-    await one.node.grant(asking("a", 1));
+    await one.node.ask("grant", asking("a", 1));
     await one.redis.del(`{${one.namespace}}:token:a`, `{${one.namespace}}:lock:a`);
     const floor = await one.floor();
-    expect(await one.node.grant(asking("a"))).toMatchObject({ token: floor + 1 });
+    expect(await one.node.ask("grant", asking("a"))).toMatchObject({ token: floor + 1 });
   });
 
   test("keeps a counter for retentionMs after its last use and a lock for ttlMs", async ({ one }) => {
-    await one.node.grant(asking("a", 30_000));
+    await one.node.ask("grant", asking("a", 30_000));
     const [lock = 0, token = 0] = await Promise.all(["lock", "token"].map((kind) => one.redis.pttl(`{${one.namespace}}:${kind}:a`)));
     expect(lock).toBeGreaterThan(20_000);
     expect(lock).toBeLessThanOrEqual(30_000);
@@ -98,27 +98,27 @@ describe("grant", () => {
   test("L2 leases that are asked for and renewed in one turn last as long as each was asked for", async ({ one }) => {
     const [short, long] = [asking("short", 20_000), asking("long", 60_000)];
     const lastMs = () => Promise.all([short, long].map(({ resources: [name] }) => one.redis.pttl(`{${one.namespace}}:lock:${name}`)));
-    await Promise.all([short, long].map((question) => one.node.grant(question)));
+    await Promise.all([short, long].map((question) => one.node.ask("grant", question)));
     expect(await lastMs()).toEqual([expect.toSatisfy((ms) => ms <= 20_000), expect.toSatisfy((ms) => ms > 40_000)]);
     await Promise.all(
       [
         { ...short, ttlMs: 60_000 },
         { ...long, ttlMs: 20_000 },
-      ].map((question) => one.node.extend(question)),
+      ].map((question) => one.node.ask("extend", question)),
     );
     expect(await lastMs()).toEqual([expect.toSatisfy((ms) => ms > 40_000), expect.toSatisfy((ms) => ms <= 20_000)]);
   });
 
   test("T2 no token above 999999999999999 is given; the tokens before it are exact to the last digit", async ({ one }) => {
-    await one.node.raise({ resource: "a", token: 999_999_999_999_997, remove: "nothing" });
+    await one.node.ask("raise", { resource: "a", token: 999_999_999_999_997, remove: "nothing" });
     const question = asking("a");
-    expect(await one.node.grant(question)).toMatchObject({ token: 999_999_999_999_998 });
+    expect(await one.node.ask("grant", question)).toMatchObject({ token: 999_999_999_999_998 });
     expect(await one.redis.get(`{${one.namespace}}:token:a`)).toBe("999999999999998");
-    await one.node.release(question);
+    await one.node.ask("release", question);
     const last = asking("a");
-    expect(await one.node.grant(last)).toMatchObject({ token: 999_999_999_999_999 });
-    await one.node.release(last);
-    expect(await one.node.grant(asking("a"))).toEqual({
+    expect(await one.node.ask("grant", last)).toMatchObject({ token: 999_999_999_999_999 });
+    await one.node.ask("release", last);
+    expect(await one.node.ask("grant", asking("a"))).toEqual({
       kind: "unreachable",
       node: "n1",
       cause: "EXHAUSTED: no token is left",
@@ -153,108 +153,108 @@ describe("names", () => {
     const similar = [..."_-:{}|/ %.*?[]\\"].map((character) => `orders${character}42`);
     const long = ["x".repeat(512), `${"x".repeat(511)}y`, `${"😀".repeat(128)}`];
     const all = [...names, ...similar, ...long];
-    const ballots = await Promise.all(all.map((name) => one.node.grant(asking(name))));
+    const ballots = await Promise.all(all.map((name) => one.node.ask("grant", asking(name))));
     expect(ballots.map(({ kind }) => kind)).toEqual(all.map(() => "granted"));
-    const again = await Promise.all(all.map((name) => one.node.grant(asking(name))));
+    const again = await Promise.all(all.map((name) => one.node.ask("grant", asking(name))));
     expect(again.map((ballot) => ballot.kind === "held" && ballot.resource)).toEqual(all);
-    expect(await one.node.inspect("floor")).toMatchObject({ kind: "seen", remainingMs: expect.any(Number) });
+    expect(await one.node.ask("inspect", "floor")).toMatchObject({ kind: "seen", remainingMs: expect.any(Number) });
   });
 });
 
 describe("seal", () => {
   test("stores the token for the owner of all resources", async ({ one }) => {
     const question = asking(["a", "b"]);
-    await one.node.grant(question);
+    await one.node.ask("grant", question);
     const token = (await one.floor()) + 7;
-    expect(await one.node.seal({ ...question, token })).toEqual({
+    expect(await one.node.ask("seal", { ...question, token })).toEqual({
       kind: "sealed",
       node: "n1",
       epoch: one.node.epoch(),
     });
-    expect(await one.node.inspect("b")).toMatchObject({ token });
+    expect(await one.node.ask("inspect", "b")).toMatchObject({ token });
     expect(await one.floor()).toBe(token);
   });
 
   test("T2 stores nothing for anybody else, for half an owner, or below what is stored", async ({ one }) => {
     const question = asking("a");
-    const granted = await one.node.grant(question);
+    const granted = await one.node.ask("grant", question);
     const token = granted.kind === "granted" ? granted.token : 0;
-    expect(await one.node.seal({ ...asking("a"), token: token + 5 })).toEqual({ kind: "lost", node: "n1" });
-    expect(await one.node.seal({ ...question, resources: ["a", "b"], token: token + 5 })).toEqual({
+    expect(await one.node.ask("seal", { ...asking("a"), token: token + 5 })).toEqual({ kind: "lost", node: "n1" });
+    expect(await one.node.ask("seal", { ...question, resources: ["a", "b"], token: token + 5 })).toEqual({
       kind: "lost",
       node: "n1",
     });
-    await one.node.raise({ resource: "a", token: token + 3, remove: "nothing" });
-    expect(await one.node.seal({ ...question, token: token + 2 })).toEqual({ kind: "lost", node: "n1" });
-    expect(await one.node.inspect("a")).toMatchObject({ token: token + 3 });
+    await one.node.ask("raise", { resource: "a", token: token + 3, remove: "nothing" });
+    expect(await one.node.ask("seal", { ...question, token: token + 2 })).toEqual({ kind: "lost", node: "n1" });
+    expect(await one.node.ask("inspect", "a")).toMatchObject({ token: token + 3 });
   });
 });
 
 describe("extend and heal", () => {
   test("extend renews what is ours and never creates a key", async ({ one }) => {
     const question = asking(["a", "b"], 20_000);
-    expect(await one.node.extend(question)).toEqual({ kind: "missing", node: "n1" });
-    await one.node.grant(question);
-    expect(await one.node.extend({ ...question, ttlMs: 50_000 })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.ask("extend", question)).toEqual({ kind: "missing", node: "n1" });
+    await one.node.ask("grant", question);
+    expect(await one.node.ask("extend", { ...question, ttlMs: 50_000 })).toEqual({ kind: "extended", node: "n1" });
     expect(await one.redis.pttl(`{${one.namespace}}:lock:b`)).toBeGreaterThan(40_000);
     await one.redis.del(`{${one.namespace}}:lock:b`);
-    expect(await one.node.extend(question)).toEqual({ kind: "missing", node: "n1" });
+    expect(await one.node.ask("extend", question)).toEqual({ kind: "missing", node: "n1" });
     expect(await one.redis.exists(`{${one.namespace}}:lock:b`)).toBe(0);
-    await one.node.grant({ ...asking("b"), label: "other" });
-    expect(await one.node.extend(question)).toMatchObject({ kind: "taken", holder: "other" });
+    await one.node.ask("grant", { ...asking("b"), label: "other" });
+    expect(await one.node.ask("extend", question)).toMatchObject({ kind: "taken", holder: "other" });
   });
 
   test("heal plants the key with its token where there is none, and nowhere else", async ({ one }) => {
     const question = asking(["a", "b"]);
     const token = (await one.floor()) + 9;
-    expect(await one.node.heal({ ...question, token })).toEqual({ kind: "extended", node: "n1" });
-    expect(await one.node.grant(asking("b"))).toMatchObject({ kind: "held", holder: question.label });
-    expect(await one.node.inspect("a")).toMatchObject({ token });
+    expect(await one.node.ask("heal", { ...question, token })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.ask("grant", asking("b"))).toMatchObject({ kind: "held", holder: question.label });
+    expect(await one.node.ask("inspect", "a")).toMatchObject({ token });
     await one.redis.del(`{${one.namespace}}:lock:b`);
-    expect(await one.node.heal({ ...question, label: "another label", token })).toEqual({
+    expect(await one.node.ask("heal", { ...question, label: "another label", token })).toEqual({
       kind: "extended",
       node: "n1",
     });
-    expect(await one.node.grant(asking("b"))).toMatchObject({ kind: "held", holder: "another label" });
+    expect(await one.node.ask("grant", asking("b"))).toMatchObject({ kind: "held", holder: "another label" });
     const other = asking(["b", "c"]);
-    expect(await one.node.heal({ ...other, token: token + 1 })).toMatchObject({
+    expect(await one.node.ask("heal", { ...other, token: token + 1 })).toMatchObject({
       kind: "taken",
       holder: "another label",
     });
-    expect(await one.node.inspect("c")).toMatchObject({ holder: null, remainingMs: null });
+    expect(await one.node.ask("inspect", "c")).toMatchObject({ holder: null, remainingMs: null });
   });
 
   test("T1 heal leaves a counter that has gone on where it is", async ({ one }) => {
     const token = (await one.floor()) + 9;
-    await one.node.raise({ resource: "a", token: token + 20, remove: "nothing" });
-    expect(await one.node.heal({ ...asking("a"), token })).toEqual({ kind: "extended", node: "n1" });
-    expect(await one.node.inspect("a")).toMatchObject({ token: token + 20 });
+    await one.node.ask("raise", { resource: "a", token: token + 20, remove: "nothing" });
+    expect(await one.node.ask("heal", { ...asking("a"), token })).toEqual({ kind: "extended", node: "n1" });
+    expect(await one.node.ask("inspect", "a")).toMatchObject({ token: token + 20 });
   });
 });
 
 describe("release, inspect and raise", () => {
   test("release deletes only what is ours and leaves the counter", async ({ one }) => {
     const question = asking(["a", "b"]);
-    const granted = await one.node.grant(question);
-    expect(await one.node.release({ ...question, owner: "somebody" })).toEqual({
+    const granted = await one.node.ask("grant", question);
+    expect(await one.node.ask("release", { ...question, owner: "somebody" })).toEqual({
       kind: "absent",
       node: "n1",
     });
-    expect(await one.node.release(question)).toEqual({ kind: "released", node: "n1", listeners: 0 });
-    expect(await one.node.release(question)).toEqual({ kind: "absent", node: "n1" });
-    expect(await one.node.inspect("a")).toMatchObject({
+    expect(await one.node.ask("release", question)).toEqual({ kind: "released", node: "n1", listeners: 0 });
+    expect(await one.node.ask("release", question)).toEqual({ kind: "absent", node: "n1" });
+    expect(await one.node.ask("inspect", "a")).toMatchObject({
       holder: null,
       token: granted.kind === "granted" && granted.token,
     });
   });
 
   test("an owner whose name begins like another's is not that other", async ({ one }) => {
-    await one.node.grant({ ...asking("a"), owner: "abc" });
-    expect(await one.node.release({ resources: ["a"], owner: "ab", tells: false })).toEqual({
+    await one.node.ask("grant", { ...asking("a"), owner: "abc" });
+    expect(await one.node.ask("release", { resources: ["a"], owner: "ab", tells: false })).toEqual({
       kind: "absent",
       node: "n1",
     });
-    expect(await one.node.release({ resources: ["a"], owner: "", tells: false })).toEqual({
+    expect(await one.node.ask("release", { resources: ["a"], owner: "", tells: false })).toEqual({
       kind: "absent",
       node: "n1",
     });
@@ -263,20 +263,20 @@ describe("release, inspect and raise", () => {
   test("raise lifts the counter under any holder, never lowers it, and removes the lock only when asked to", async ({ one }) => {
     const token = (await one.floor()) + 20;
     const question = asking("a");
-    await one.node.grant(question);
+    await one.node.ask("grant", question);
     const epoch = one.node.epoch();
-    expect(await one.node.raise({ resource: "a", token, remove: "nothing" })).toEqual({
+    expect(await one.node.ask("raise", { resource: "a", token, remove: "nothing" })).toEqual({
       kind: "raised",
       node: "n1",
       token,
       epoch,
       removed: null,
     });
-    expect(await one.node.raise({ resource: "a", token: 5, remove: "holder" })).toMatchObject({
+    expect(await one.node.ask("raise", { resource: "a", token: 5, remove: "holder" })).toMatchObject({
       token,
       removed: question.label,
     });
-    expect(await one.node.grant(asking("a"))).toMatchObject({ kind: "granted", token: token + 1 });
+    expect(await one.node.ask("grant", asking("a"))).toMatchObject({ kind: "granted", token: token + 1 });
   });
 });
 
@@ -286,7 +286,7 @@ describe("foreign keys", () => {
     await one.redis.hset(name("lock", "a"), "x", 1);
     await one.redis.set(name("token", "b"), "much");
     await one.redis.hset(name("token", "c"), "x", 1);
-    const ballots = await Promise.all(["a", "b", "ok", "c"].map((resource) => one.node.grant(asking(resource))));
+    const ballots = await Promise.all(["a", "b", "ok", "c"].map((resource) => one.node.ask("grant", asking(resource))));
     expect(ballots.map((ballot) => (ballot.kind === "unreachable" ? ballot.cause : ballot.kind))).toEqual([
       "WRONGTYPE: a key of the lock holds something else",
       "FOREIGN: a token key holds something else",

@@ -49,18 +49,18 @@ describe("together", () => {
     const { server, node } = await oneNode(fleet);
     const before = await callsOf(server);
     const questions = Array.from({ length: 100 }, (_unused, index) => asking(`a${index}`));
-    await Promise.all(questions.map((question) => node.grant(question)));
+    await Promise.all(questions.map((question) => node.ask("grant", question)));
     expect(await callsOf(server)).toBe(before + 1);
     // Callers that go on when answered, each in a microtask of its own, travel together again.
     await Promise.all(
       questions.map(async (question) => {
-        await node.release(question);
+        await node.ask("release", question);
         await Promise.resolve();
-        await node.grant(question);
+        await node.ask("grant", question);
       }),
     );
     expect(await callsOf(server)).toBe(before + 3);
-    await Promise.all(Array.from({ length: 600 }, (_unused, index) => node.grant(asking(`b${index}`))));
+    await Promise.all(Array.from({ length: 600 }, (_unused, index) => node.ask("grant", asking(`b${index}`))));
     expect(await callsOf(server)).toBe(before + 6);
   });
 
@@ -68,11 +68,11 @@ describe("together", () => {
     const { server, node } = await oneNode(fleet);
     const [first, second] = [asking("a"), asking("a")];
     const ballots = await Promise.all([
-      node.grant(first),
-      node.release(first),
-      node.grant(second),
-      node.extend(first),
-      node.release(second),
+      node.ask("grant", first),
+      node.ask("release", first),
+      node.ask("grant", second),
+      node.ask("extend", first),
+      node.ask("release", second),
     ]);
     expect(ballots.map(({ kind }) => kind)).toEqual(["granted", "released", "granted", "taken", "released"]);
     expect(await keysLeft(server)).toEqual([]);
@@ -86,20 +86,20 @@ describe("in time", () => {
     const clients = await clientsOf(server);
     server.holdReplies();
     const askedAt = performance.now();
-    expect(await node.grant(asking("a"))).toEqual({
+    expect(await node.ask("grant", asking("a"))).toEqual({
       kind: "unreachable",
       node: "n1",
       cause: "TIMEOUT after 500 ms",
     });
     expect(performance.now() - askedAt).toBeGreaterThanOrEqual(499);
     const calls = await callsOf(server);
-    expect(await node.grant(asking("b"))).toMatchObject({
+    expect(await node.ask("grant", asking("b"))).toMatchObject({
       kind: "unreachable",
       cause: expect.stringMatching(/^TIMEOUT: silent for \d+ ms$/),
     });
     expect(await callsOf(server)).toBe(calls);
     server.deliver();
-    await expect.poll(() => node.inspect("a")).toMatchObject({ kind: "seen" });
+    await expect.poll(() => node.ask("inspect", "a")).toMatchObject({ kind: "seen" });
     expect(await clientsOf(server)).toEqual(clients);
   });
 
@@ -107,8 +107,8 @@ describe("in time", () => {
     const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 2_000 });
     server.holdRequests();
     const question = asking("a");
-    expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
-    const released = node.release(question);
+    expect(await node.ask("grant", question)).toMatchObject({ kind: "unreachable" });
+    const released = node.ask("release", question);
     server.deliver();
     expect(await released).toEqual({ kind: "released", node: "n1", listeners: 0 });
     expect(await keysLeft(server)).toEqual([]);
@@ -120,7 +120,7 @@ describe("in time", () => {
     await using lock = await opened([nodes[0]?.directUrl ?? ""], { namespace, nodeTimeoutMs: 40 });
     const server = nodes[0] as TestNode;
     const calls = await callsOf(server);
-    const asked = lock.node("n1").grant(asking("a"));
+    const asked = lock.node("n1").ask("grant", asking("a"));
     // Let it be sent, then stand still until the answer is there, and long past the timeout.
     await new Promise((resolve) => setImmediate(resolve));
     const until = performance.now() + 200;
@@ -133,8 +133,8 @@ describe("in time", () => {
     const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 20_000 });
     server.holdRequests();
     const questions = Array.from({ length: 9_000 }, (_unused, index) => asking(`a${index}`));
-    const grants = Promise.all(questions.map((question) => node.grant(question)));
-    const releases = Promise.all(questions.map((question) => node.release(question)));
+    const grants = Promise.all(questions.map((question) => node.ask("grant", question)));
+    const releases = Promise.all(questions.map((question) => node.ask("release", question)));
     server.deliver();
     expect(new Set((await grants).map(({ kind }) => kind))).toEqual(new Set(["granted"]));
     expect(new Set((await releases).map(({ kind }) => kind))).toEqual(new Set(["released"]));
@@ -152,14 +152,14 @@ describe("refused", () => {
 
   test.for(whatIsReleased)("W1 a release that the node refuses is sent until it is executed: %s", async ([which, leases], { fleet }) => {
     const { server, node } = await oneNode(fleet);
-    for (const lease of leases) await node.grant(lease);
-    if (which.includes("wait")) expect(await node.grant(asking("a"))).toMatchObject({ kind: "held" });
+    for (const lease of leases) await node.ask("grant", lease);
+    if (which.includes("wait")) expect(await node.ask("grant", asking("a"))).toMatchObject({ kind: "held" });
     await server.cli("CONFIG", "SET", "min-replicas-to-write", "1");
-    const released = await Promise.all(leases.map((lease) => node.release(lease)));
+    const released = await Promise.all(leases.map((lease) => node.ask("release", lease)));
     for (const ballot of released) expect(ballot).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/^NOREPLICAS/) });
     // Not in a hot loop meanwhile, whatever else is asked.
     const calls = await callsOf(server);
-    for (let i = 0; i < 20; i++) await node.inspect("c");
+    for (let i = 0; i < 20; i++) await node.ask("inspect", "c");
     expect(await callsOf(server)).toBeLessThan(calls + 30);
     expect(await keysLeft(server)).not.toEqual([]);
     await server.cli("CONFIG", "SET", "min-replicas-to-write", "0");
@@ -173,16 +173,18 @@ describe("over breaks", () => {
   }) => {
     const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 5_000 });
     const question = asking("a");
-    await node.grant(question);
+    await node.ask("grant", question);
     await server.pause();
-    const asked = node.extend(question);
+    const asked = node.ask("extend", question);
     await server.kill();
     expect(await asked).toMatchObject({
       kind: "unreachable",
       cause: expect.stringMatching(/^(ECONNRESET|connection lost)$/),
     });
-    expect(await node.release(question)).toMatchObject({ kind: "unreachable" });
-    await expect.poll(() => node.grant(asking("a"))).toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED", unsent: true });
+    expect(await node.ask("release", question)).toMatchObject({ kind: "unreachable" });
+    await expect
+      .poll(() => node.ask("grant", asking("a")))
+      .toEqual({ kind: "unreachable", node: "n1", cause: "ECONNREFUSED", unsent: true });
     await server.restart();
     await expect.poll(() => keysLeft(server)).toEqual([]);
   });
@@ -191,15 +193,15 @@ describe("over breaks", () => {
     const { server, lock, node } = await oneNode(fleet, { nodeTimeoutMs: 20 });
     server.dropReplies();
     const question = asking("a");
-    expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
+    expect(await node.ask("grant", question)).toMatchObject({ kind: "unreachable" });
     await expect.poll(() => keysLeft(server)).toHaveLength(1);
-    const released = node.release(question);
+    const released = node.ask("release", question);
     expect(await lock.heard("disconnected", "n1")).toMatchObject({ cause: "TIMEOUT: silent for 500 ms" });
     expect(await released).toMatchObject({ kind: "unreachable" });
     await server.heal();
     await expect.poll(() => keysLeft(server)).toEqual([]);
     const next = asking("a");
-    await expect.poll(() => node.grant(next)).toMatchObject({ kind: "granted" });
+    await expect.poll(() => node.ask("grant", next)).toMatchObject({ kind: "granted" });
   });
 
   test("a grant that was on its way when its connection was given up is never executed", async ({ fleet }) => {
@@ -210,12 +212,12 @@ describe("over breaks", () => {
     const node = lock.node("n1");
     network.keepPresent();
     const question = asking("a");
-    expect(await node.grant(question)).toMatchObject({ kind: "unreachable" });
+    expect(await node.ask("grant", question)).toMatchObject({ kind: "unreachable" });
     await lock.heard("disconnected", "n1");
-    await node.release(question);
+    await node.ask("release", question);
     // A new socket is in use, and only now the network delivers what the old one had sent.
     const next = asking("b");
-    await expect.poll(() => node.grant(next)).toMatchObject({ kind: "granted" });
+    await expect.poll(() => node.ask("grant", next)).toMatchObject({ kind: "granted" });
     await network.deliver();
     expect(await keysLeft(server)).toEqual([`{${namespace}}:lock:b`]);
   });
@@ -223,24 +225,24 @@ describe("over breaks", () => {
   test("a server that forgot the script is taught it again, and a release never arrives before its grant", async ({ fleet }) => {
     const { server, node } = await oneNode(fleet);
     await server.cli("SCRIPT", "FLUSH");
-    expect(await node.grant(asking("a"))).toMatchObject({ kind: "granted" });
+    expect(await node.ask("grant", asking("a"))).toMatchObject({ kind: "granted" });
     await server.cli("SCRIPT", "FLUSH");
     const question = asking("b");
-    const granted = node.grant(question);
+    const granted = node.ask("grant", question);
     await new Promise((resolve) => setImmediate(resolve));
-    await Promise.all([granted, node.release(question)]);
-    await node.inspect("b");
+    await Promise.all([granted, node.ask("release", question)]);
+    await node.ask("inspect", "b");
     expect(await keysLeft(server)).toEqual([`{${namespace}}:lock:a`]);
   });
 
   test("closing sends the last releases and then nothing is heard any more", async ({ fleet }) => {
     const { server, lock, node } = await oneNode(fleet);
     const question = asking("a");
-    await node.grant(question);
-    const released = node.release(question);
+    await node.ask("grant", question);
+    const released = node.ask("release", question);
     await lock.fleet.close();
     expect(await released).toMatchObject({ kind: "released" });
-    expect(await node.grant(asking("a"))).toEqual({
+    expect(await node.ask("grant", asking("a"))).toEqual({
       kind: "unreachable",
       node: "n1",
       cause: "closed",

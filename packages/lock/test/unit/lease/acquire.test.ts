@@ -148,14 +148,14 @@ describe("a lost attempt", () => {
     const rule = { ...context.policy, size: 9, quorum: 5 };
     const waiting = { ...wish, wait: { ticket: "t", sinceMs: 0, waitedMs: 0 } };
     expect(await acquire({ ...context, policy: rule }, waiting)).toMatchObject({ kind: "lost", reason: "held", grants: 0 });
-    expect(nodes.flatMap(({ asked }) => asked)).toEqual(Array(9).fill("grant"));
+    expect(nodes.flatMap(({ asked }) => asked)).toEqual(Array(9).fill("claim"));
     const [n4, n5, n6, n7] = nodes.slice(3) as [ScriptedNode, ScriptedNode, ScriptedNode, ScriptedNode];
     answers[0]?.(n4.granted(7));
     answers[1]?.({ kind: "held", node: "n5", resource: "r", holder: "h", remainingMs: 9 });
     answers[2]?.({ kind: "unreachable", node: "n6", cause: "TIMEOUT after 50 ms" });
     answers[3]?.({ kind: "unreachable", node: "n7", cause: "ECONNREFUSED", unsent: true });
     await context.inFlight.idle();
-    expect([n4, n5, n6, n7].map(({ asked }) => asked.join())).toEqual(["grant,release", "grant", "grant,release", "grant"]);
+    expect([n4, n5, n6, n7].map(({ asked }) => asked.join())).toEqual(["claim,release", "claim", "claim,release", "claim"]);
   });
 
   test("L1 is one whose answers took so long that too little is left, by the clock that says less", async () => {

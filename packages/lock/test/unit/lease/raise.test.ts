@@ -4,8 +4,7 @@ import { describe, expect, test } from "vitest";
 import { summarize } from "../../../src/lease/inspect.js";
 import { forceRelease } from "../../../src/lease/raise.js";
 import type { InspectBallot } from "../../../src/protocol/ballot.js";
-import type { LockNode } from "../../../src/protocol/node.js";
-import { contextOf } from "../scripted-node.js";
+import { contextOf, ScriptedNode } from "../scripted-node.js";
 
 interface Memory {
   token: number;
@@ -17,25 +16,16 @@ function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) =
   const memories: Memory[] = [1, 2, 3].map(() => ({ token: 7, holder: null }));
   const nodes = memories.map((memory, i) => {
     const name = `n${i + 1}`;
-    return {
-      name,
-      epoch: () => "e",
-      inspect: async () => ({
-        kind: "seen",
-        node: name,
-        holder: memory.holder,
-        owner: memory.holder,
-        remainingMs: null,
-        token: memory.token,
-      }),
-      raise: async ({ token, remove }: { token: number; remove: string }) => {
+    return new ScriptedNode(name, {
+      inspect: () => ({ kind: "seen", node: name, holder: memory.holder, owner: memory.holder, remainingMs: null, token: memory.token }),
+      raise: ({ now: epoch }, { token, remove }) => {
         if (i === 0) beforeRaise(memories, remove);
         const removed = remove === "holder" ? memory.holder : null;
         memory.token = Math.max(memory.token, token);
         if (removed !== null) memory.holder = null;
-        return { kind: "raised", node: name, token: memory.token, epoch: "e", removed };
+        return { kind: "raised", node: name, token: memory.token, epoch, removed };
       },
-    } as unknown as LockNode;
+    });
   });
   return { memories, core: contextOf(nodes) };
 }
@@ -54,28 +44,19 @@ test("T1 a holder that came between the look and the raise, and is removed, is f
 });
 
 test("T1 a raise that is answered in another epoch than it was asked in does not count: a member was rebuilt meanwhile, and did not see it", async () => {
-  const epochs = ["e1", "e1", "e1"];
-  const asked = [0, 0, 0];
   let moves = 1;
-  const nodes = epochs.map((_, i) => {
+  const asked = [0, 0, 0];
+  const nodes = asked.map((_, i) => {
     const name = `n${i + 1}`;
-    return {
-      name,
-      epoch: () => epochs[i],
-      inspect: async () => ({
-        kind: "seen",
-        node: name,
-        holder: null,
-        owner: null,
-        remainingMs: null,
-        token: 7,
-      }),
-      raise: async ({ token }: { token: number }) => {
-        asked[i] = (asked[i] ?? 0) + 1;
-        if (i > 0 && (asked[i] ?? 0) <= moves) epochs[i] = `e${1 + (asked[i] ?? 0)}`;
-        return { kind: "raised", node: name, token, epoch: epochs[i], removed: null };
+    return new ScriptedNode(name, {
+      inspect: () => ({ kind: "seen", node: name, holder: null, owner: null, remainingMs: null, token: 7 }),
+      raise: (node, { token }) => {
+        const times = (asked[i] ?? 0) + 1;
+        asked[i] = times;
+        if (i > 0 && times <= moves) node.now = `e${1 + times}`;
+        return { kind: "raised", node: name, token, epoch: node.now, removed: null };
       },
-    } as unknown as LockNode;
+    });
   });
   expect(await forceRelease(contextOf(nodes), "r", "test")).toMatchObject({ fence: 8 });
   // Once in vain, once to raise, once to remove.

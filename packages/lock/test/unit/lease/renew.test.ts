@@ -8,8 +8,9 @@ test("L2 a lease is planted on the members that are asked to renew it, also when
   const [n1, n2, n4] = ["n1", "n2", "n4"].map((name) => new ScriptedNode(name, { grant })) as [ScriptedNode, ScriptedNode, ScriptedNode];
   const n3 = new ScriptedNode("n3", {
     grant,
-    onHeal: () => {
+    heal: () => {
       context.nodes = [n1, n2, n4];
+      return { kind: "extended", node: "n3" };
     },
   });
   const context = { ...contextOf([n1, n2, n3]) };

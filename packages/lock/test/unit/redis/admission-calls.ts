@@ -1,6 +1,8 @@
 // Every script of the admission and of a change of members, each called once; by its file.
+
+import { keysOf } from "../../../src/protocol/verbs.js";
+import type { ScriptCall } from "../../../src/redis/calls.js";
 import { accept, admit, enter, openAdmission, promise, readFloor, readmit, status } from "../../../src/redis/record.js";
-import { keysOf, type ScriptCall } from "../../../src/redis/script-call.js";
 
 const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
 const admitted = {

@@ -1,7 +1,7 @@
 // Names: the keys of a resource are its own.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Keys, keysOf } from "../../../src/redis/script-call.js";
+import { type Keys, keysOf } from "../../../src/protocol/verbs.js";
 
 const namespaces = fc.stringMatching(/^[A-Za-z0-9._:/@-]{1,20}$/);
 // Words of our own key names, to provoke collisions.

@@ -5,11 +5,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { MAX_TOKEN, TOKENS_PER_MS } from "../../../src/protocol/token.js";
-import * as generated from "../../../src/redis/lua.generated.js";
+import { type AnyVerb, type Verb, verbs } from "../../../src/protocol/verbs.js";
+import { type Batch, BatchEncoder } from "../../../src/redis/calls.js";
+import { scriptsFor } from "../../../src/redis/connection.js";
+import { scripts } from "../../../src/redis/lua.generated.js";
 import { mark } from "../../../src/redis/record.js";
 import { resourcesPage } from "../../../src/redis/reports.js";
-import * as requests from "../../../src/redis/requests.js";
-import { requestScriptsFor } from "../../../src/redis/requests.js";
 import { RESERVED_MS, TICKET_MS } from "../../../src/waiting/wake-up.js";
 import { admissionCalls, keys } from "./admission-calls.js";
 
@@ -32,20 +33,10 @@ function argumentsIn(name: string): readonly string[] {
   return own === "none" ? [] : own.split(",");
 }
 
-const scriptOf = (...given: Parameters<typeof requestScriptsFor>) => requestScriptsFor(...given).grant;
+const scriptOf = (...given: Parameters<typeof scriptsFor>) => scriptsFor(...given).grant;
 
-const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, tells: true };
-const twice = <Question>(question: Question) => [{ question }, { question }] as const;
-const asked: Record<string, requests.CallText> = {
-  grant: requests.writeCall(requests.grant, keys, twice(lease)),
-  claim: requests.writeCall(requests.claim, keys, twice(lease)),
-  seal: requests.writeCall(requests.seal, keys, twice(lease)),
-  extend: requests.writeCall(requests.extend, keys, twice(lease)),
-  heal: requests.writeCall(requests.heal, keys, twice(lease)),
-  release: requests.writeCall(requests.release, keys, twice(lease)),
-  inspect: requests.writeCall(requests.inspect, keys, twice("a")),
-  raise: requests.writeCall(requests.raise, keys, twice({ resource: "a", token: 1, remove: "nothing" })),
-};
+const lease = { resources: ["a", "b"], owner: "o", label: "l", ttlMs: 1, token: 2, tells: true, wait: { sinceMs: 1, waitedMs: 1 } };
+const questions: Partial<Record<Verb, unknown>> = { inspect: "a", raise: { resource: "a", token: 1, remove: "nothing" } };
 
 describe("the Lua files", () => {
   test("are what is embedded", () => {
@@ -54,7 +45,7 @@ describe("the Lua files", () => {
   });
 
   test("are embedded without their comments", () => {
-    for (const source of Object.values(generated)) expect(source).not.toMatch(/^\s*--/m);
+    for (const source of Object.values(scripts)) expect(source).not.toMatch(/^\s*--/m);
   });
 
   test("T2 name the life of the server, with which the cache of scripts dies", () => {
@@ -75,17 +66,19 @@ describe("the Lua files", () => {
     expect(textOf(file.replace(".lua", ""))).not.toMatch(/tostring\((?!answer\))/);
   });
 
-  test.each(Object.entries(asked))(
-    "%s is asked with the keys and arguments that its head names and its loop expects",
-    (name, { keys: named, args }) => {
-      const [first, shared, fields] = (/FIRST_KEY, SHARED, FIELDS.* = (\d), (\d), (\d)/.exec(textOf(name)) ?? []).slice(1).map(Number);
-      const resources = ["inspect", "raise"].includes(name) ? 1 : 2;
-      expect(argumentsIn(name)).toHaveLength(Number(shared) + Number(fields));
-      expect(args).toHaveLength(Number(shared) + 2 * Number(fields));
-      expect(named.slice(0, Number(first) - 1)).toEqual(name === "release" ? [] : [keys.node]);
-      expect(named.length - Number(first) + 1).toBe(2 * resources * (name === "release" ? 1 : 2));
-    },
-  );
+  test.each(Object.keys(verbs) as Verb[])("%s is asked with the keys and arguments that its script names and its loop expects", (name) => {
+    const verb = verbs[name] as AnyVerb;
+    const request = { verb, question: questions[name] ?? lease };
+    const { keyCount, words } = new BatchEncoder(keys).encode([request, request] as Batch);
+    const [named, args] = [words.slice(0, keyCount), words.slice(keyCount)];
+    const loop = /FIRST_KEY, SHARED, FIELDS.* = (\d), (\d), (\d)/.exec(textOf(verb.script)) ?? [];
+    const [first, shared, fields] = loop.slice(1).map(Number);
+    const perResource = verb.needs === "nothing" ? 1 : 2;
+    expect(argumentsIn(verb.script)).toHaveLength(Number(shared) + Number(fields));
+    expect(args).toHaveLength(Number(shared) + 2 * Number(fields));
+    expect(named.slice(0, Number(first) - 1)).toEqual(verb.needs === "nothing" ? [] : [keys.node]);
+    expect(named.length - Number(first) + 1).toBe(2 * perResource * verb.resourcesOf(request.question).length);
+  });
 
   test("the scripts of the admission are asked with the arguments that their heads name", () => {
     for (const [name, call] of Object.entries({ ...admissionCalls, "list-resources": resourcesPage(keys, "0") })) {

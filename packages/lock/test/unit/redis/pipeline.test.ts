@@ -1,14 +1,13 @@
 // What becomes of questions that meet a server without the script, or one that says nothing: orders
 // of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
-import { ROLL_CALL } from "../../../src/protocol/node.js";
-import { BatchEncoder, PendingReleases, Pipeline } from "../../../src/redis/pipeline.js";
-import { grant, type RequestName, release } from "../../../src/redis/requests.js";
-import { keysOf } from "../../../src/redis/script-call.js";
+import { type AnyVerb, keysOf, type Ownership, verbs } from "../../../src/protocol/verbs.js";
+import { BatchEncoder, type Request } from "../../../src/redis/calls.js";
+import { PendingReleases, Pipeline } from "../../../src/redis/pipeline.js";
 import { ManualClock } from "../manual-clock.js";
 
 interface Call {
-  readonly name: RequestName;
+  readonly name: string;
   answer(reply: unknown): void;
   fail(message: string): void;
 }
@@ -19,19 +18,22 @@ function scripted() {
   const lessons: (() => void)[] = [];
   const clock = new ManualClock();
   const pipeline = new Pipeline({
-    node: "n1",
+    node: {
+      name: "n1",
+      confirmedRecord: undefined,
+      noteRecord: () => ({ epoch: "", generation: "" }),
+      quarantined: () => ({ kind: "quarantined", node: "n1" }),
+    },
     encoder: new BatchEncoder(keysOf("ns", "inbox")),
     clock,
     nodeTimeoutMs: 100,
     pendingReleases: new PendingReleases(1_000, () => {}),
-    record: () => undefined,
-    onRecord: () => ({ epoch: "", generation: "" }),
     votingIn: { generation: "" },
     stream: {
       isUp: true,
       cause: "",
-      send: ({ name }) =>
-        new Promise((resolve, reject) => calls.push({ name, answer: resolve, fail: (message) => reject(new Error(message)) })),
+      send: ({ script }) =>
+        new Promise((resolve, reject) => calls.push({ name: script, answer: resolve, fail: (message) => reject(new Error(message)) })),
       teachAgain: () => new Promise((resolve) => lessons.push(resolve)),
       breakOff: () => {},
     },
@@ -45,9 +47,9 @@ const question = { resources: ["r"], owner: "o", label: "l", ttlMs: 1_000, tells
 describe("a server that forgot the scripts", () => {
   test("is taught again although there is always a call behind the one that failed", async () => {
     const { pipeline, calls, lessons } = scripted();
-    const first = pipeline.ask(grant, question);
+    const first = pipeline.ask(verbs.grant as AnyVerb, question);
     await turn();
-    void pipeline.ask(grant, { ...question, owner: "other" });
+    void pipeline.ask(verbs.grant as AnyVerb, { ...question, owner: "other" });
     await turn();
     calls[0]?.fail("NOSCRIPT No matching script.");
     await turn();
@@ -60,7 +62,7 @@ describe("a server that forgot the scripts", () => {
 
   test("is asked for a grant again", async () => {
     const { pipeline, calls, lessons } = scripted();
-    const granted = pipeline.ask(grant, question);
+    const granted = pipeline.ask(verbs.grant as AnyVerb, question);
     await turn();
     calls[0]?.fail("NOSCRIPT No matching script.");
     await turn();
@@ -72,11 +74,11 @@ describe("a server that forgot the scripts", () => {
 
   test("is not asked for a grant again that was given back meanwhile, even if that was answered already", async () => {
     const { pipeline, calls, lessons, sent } = scripted();
-    const granted = pipeline.ask(grant, question);
+    const granted = pipeline.ask(verbs.grant as AnyVerb, question);
     await turn();
     calls[0]?.fail("NOSCRIPT No matching script.");
     await turn();
-    const released = pipeline.ask(release, question);
+    const released = pipeline.ask(verbs.release as AnyVerb, question);
     await turn();
     calls[1]?.answer(0);
     expect(await released).toMatchObject({ kind: "absent" });
@@ -89,13 +91,13 @@ describe("a server that forgot the scripts", () => {
 
 test("a release that is sent to a node that has gone silent is unreachable after nodeTimeoutMs, like any other question", async () => {
   const { pipeline, clock, sent } = scripted();
-  const granted = pipeline.ask(grant, question);
+  const granted = pipeline.ask(verbs.grant as AnyVerb, question);
   await turn();
   clock.advance(102);
   expect(await granted).toMatchObject({ kind: "unreachable" });
   clock.advance(50);
   let answer: unknown;
-  void pipeline.ask(release, question).then((ballot) => {
+  void pipeline.ask(verbs.release as AnyVerb, question).then((ballot) => {
     answer = ballot;
   });
   await turn();
@@ -106,7 +108,8 @@ test("a release that is sent to a node that has gone silent is unreachable after
 });
 
 // Releases that are owed: kept until the node is back, never more than 10 000.
-const debt = (owner: string) => ({ resources: ["a"], owner, tells: true });
+const debt = (owner: string): Request => ({ verb: verbs.release as AnyVerb, question: { resources: ["a"], owner, tells: true } });
+const ownersOf = (kept: readonly Request[]) => kept.map(({ question }) => (question as Ownership).owner);
 
 describe("pending releases", () => {
   test("L2 are handed out once, in order, however long the node was away", () => {
@@ -114,16 +117,17 @@ describe("pending releases", () => {
     pendingReleases.add(debt("first"), 0);
     pendingReleases.add(debt("second"), 50);
     pendingReleases.add(debt("third"), 5_000);
-    expect(pendingReleases.take(2).map(({ owner }) => owner)).toEqual(["first", "second"]);
-    expect(pendingReleases.take().map(({ owner }) => owner)).toEqual(["third"]);
+    expect(ownersOf(pendingReleases.take(2))).toEqual(["first", "second"]);
+    expect(ownersOf(pendingReleases.take())).toEqual(["third"]);
     expect(pendingReleases.take()).toEqual([]);
     expect(pendingReleases.size).toBe(0);
   });
 
   test("W1 are no roll calls, which would take the tickets of those that wait by then", () => {
     const pendingReleases = new PendingReleases(100, () => expect.unreachable());
-    pendingReleases.add(debt(ROLL_CALL), 0);
-    pendingReleases.addRefused(debt(ROLL_CALL), 0);
+    const rollCall = { verb: verbs.callRoll as AnyVerb, question: { resources: ["a"] } };
+    pendingReleases.add(rollCall, 0);
+    pendingReleases.addRefused(rollCall, 0);
     expect(pendingReleases.take()).toEqual([]);
   });
 
@@ -132,7 +136,7 @@ describe("pending releases", () => {
     const pendingReleases = new PendingReleases(100, (count) => dropped.push(count));
     for (let index = 0; index < 10_003; index++) pendingReleases.add(debt(String(index)), 0);
     expect(pendingReleases.size).toBe(10_000);
-    expect(pendingReleases.take().at(-1)?.owner).toBe("9999");
+    expect(ownersOf(pendingReleases.take()).at(-1)).toBe("9999");
     expect(dropped).toEqual([3]);
     expect(pendingReleases.take()).toEqual([]);
     expect(dropped).toEqual([3]);

@@ -2,9 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { type AnyVerb, GarbageReply, type QuestionOf, type Verb, verbs } from "../../../src/protocol/verbs.js";
 import { causeOf, causeOfText } from "../../../src/redis/connection.js";
-import * as requests from "../../../src/redis/requests.js";
-import { GarbageReply } from "../../../src/redis/script-call.js";
 import { admissionCalls } from "./admission-calls.js";
 
 const heard = { node: "n1", epoch: "e" };
@@ -14,28 +13,38 @@ const anything = fc.anything({
   values: [fc.integer(), fc.string(), fc.constant(null), fc.double(), fc.constantFrom("", "1", "0")],
 });
 
-const kinds: Record<string, { readonly read: (reply: unknown) => { readonly kind: string }; readonly words: readonly string[] }> = {
-  grant: { read: (reply) => requests.grant.read(heard, reply, lease), words: ["granted", "held"] },
-  seal: { read: (reply) => requests.seal.read(heard, reply, lease), words: ["sealed", "lost"] },
-  extend: {
-    read: (reply) => requests.extend.read(heard, reply, lease),
-    words: ["extended", "missing", "taken"],
-  },
-  heal: { read: (reply) => requests.heal.read(heard, reply, lease), words: ["extended", "missing", "taken"] },
-  release: { read: (reply) => requests.release.read(heard, reply, lease), words: ["released", "absent"] },
-  inspect: { read: (reply) => requests.inspect.read(heard, reply, "a"), words: ["seen"] },
-  raise: {
-    read: (reply) => requests.raise.read(heard, reply, { resource: "a", token: 1, remove: "nothing" }),
-    words: ["raised"],
-  },
+const questions: { readonly [V in Verb]: QuestionOf<V> } = {
+  grant: lease,
+  claim: { ...lease, wait: { sinceMs: 1, waitedMs: 1 } },
+  seal: lease,
+  extend: lease,
+  heal: lease,
+  release: lease,
+  leave: lease,
+  callRoll: lease,
+  inspect: "a",
+  raise: { resource: "a", token: 1, remove: "nothing" },
+};
+const words: { readonly [V in Verb]: readonly string[] } = {
+  grant: ["granted", "held"],
+  claim: ["granted", "held"],
+  seal: ["sealed", "lost"],
+  extend: ["extended", "missing", "taken"],
+  heal: ["extended", "missing", "taken"],
+  release: ["released", "absent"],
+  leave: ["released", "absent"],
+  callRoll: ["released", "absent"],
+  inspect: ["seen"],
+  raise: ["raised"],
 };
 
 describe("replies", () => {
-  test.each(Object.entries(kinds))("%s reads a ballot of its own or says that the reply is garbage", (_, { read, words }) => {
+  test.each(Object.keys(verbs) as Verb[])("%s reads a ballot of its own or says that the reply is garbage", (name) => {
+    const verb = verbs[name] as AnyVerb;
     fc.assert(
       fc.property(anything, (reply) => {
         try {
-          expect(words).toContain(read(reply).kind);
+          expect(words[name]).toContain(verb.read(heard, reply, questions[name]).kind);
         } catch (error) {
           expect(error).toBeInstanceOf(GarbageReply);
         }
@@ -45,12 +54,12 @@ describe("replies", () => {
 
   test("T2 a grant is never read from a number that is no token", () => {
     for (const reply of [0, -1, 1.5, 1e15, Number.NaN, Number.POSITIVE_INFINITY, "7", [7], true]) {
-      expect(() => requests.grant.read(heard, reply, lease)).toThrow(GarbageReply);
+      expect(() => verbs.grant.read(heard, reply, lease)).toThrow(GarbageReply);
     }
   });
 
   test("a holder is shown by its label, which may contain anything, and a key without an end by the longest time a timer can wait", () => {
-    const held = requests.grant.read(heard, [2, "owner|a|b", -1], lease);
+    const held = verbs.grant.read(heard, [2, "owner|a|b", -1], lease);
     expect(held).toEqual({
       kind: "held",
       node: "n1",
@@ -58,7 +67,7 @@ describe("replies", () => {
       holder: "a|b",
       remainingMs: 2 ** 31 - 1,
     });
-    expect(requests.extend.read(heard, ["owner|", -2], lease)).toMatchObject({
+    expect(verbs.extend.read(heard, ["owner|", -2], lease)).toMatchObject({
       kind: "taken",
       holder: "",
       remainingMs: 0,

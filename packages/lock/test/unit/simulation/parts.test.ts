@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Lease } from "../../../src/protocol/locker.js";
-import * as lua from "../../../src/redis/lua.generated.js";
+import { scripts } from "../../../src/redis/lua.generated.js";
 import { Unsupported } from "../../simulation/commands.js";
 import { Chance, ClientProcess, Timeline } from "../../simulation/engine.js";
 import { Direction, Pipe } from "../../simulation/network.js";
@@ -140,10 +140,10 @@ describe("a script in a simulated server", () => {
 
 describe("a control", () => {
   test("finds each text that it edits exactly once in a script", () => {
-    const scripts = Object.entries(lua).map(([name, text]) => [name.slice(0, -"Script".length) as ScriptName, text] as const);
+    const texts = Object.entries(scripts) as [ScriptName, string][];
     const edits = Object.values(controls).flatMap(({ edit }) => (edit === undefined ? [] : [edit]));
     expect(edits).toHaveLength(16);
-    for (const edit of edits) expect(scripts.filter(([name, text]) => edit(name, text) !== text)).toHaveLength(1);
+    for (const edit of edits) expect(texts.filter(([name, text]) => edit(name, text) !== text)).toHaveLength(1);
   });
 });
 

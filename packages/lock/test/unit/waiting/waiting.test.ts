@@ -74,7 +74,7 @@ test.for(endings)("W1 of a lock that %s those that wait are told if a quorum had
   });
   await expect(new AcquireCalls(context, introduced).waitFor(request)).rejects.toMatchObject({ code });
   await microtasks();
-  expect(nodes[0]?.tells).toEqual([tells]);
+  expect(nodes[0]?.releases.map((question) => question.tells)).toEqual([tells]);
 });
 
 test("a caller behind a crowd waits for waitMs, and for one request's time at least, and is told why it failed", async () => {

@@ -1,6 +1,7 @@
 // What wakes a caller that waits: which messages it heeds, and when it calls the roll.
 import { expect, test } from "vitest";
 import type { Lost } from "../../../src/lease/context.js";
+import type { InspectBallot } from "../../../src/protocol/ballot.js";
 import type { ReleaseListener } from "../../../src/protocol/node.js";
 import { WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { WakeUp } from "../../../src/waiting/wake-up.js";
@@ -22,8 +23,11 @@ function asleep(hears: "releases" | "nothing", { remainingMs = 60_000, seen = []
     return () => {};
   };
   const looks = seen.map((heldForMs) => ({ kind: "seen", holder: "h", hasWaiters: true, remainingMs: heldForMs }));
-  const inspect = async () => looks.shift() ?? { kind: "seen", holder: null };
-  for (const node of nodes) Object.assign(node, { onReleased, inspect });
+  const inspect = () => (looks.shift() ?? { kind: "seen", holder: null }) as InspectBallot;
+  for (const node of nodes) {
+    Object.assign(node, { onReleased });
+    Object.assign(node.answers, { inspect, callRoll: () => ({ kind: "absent", node: node.name }) });
+  }
   const context = contextOf(nodes, clock);
   const budget = new WaitBudget(clock, context.waiters, { waitMs: 60_000, signal: undefined });
   const wakeUp = new WakeUp(context, ["r"], { budget });
@@ -57,12 +61,12 @@ function asleep(hears: "releases" | "nothing", { remainingMs = 60_000, seen = []
   const won = () => {
     wakeUp.asking();
     wakeUp.won();
-    return nodes.map(({ asked }) => asked);
+    return nodes.map(({ asked }) => asked.filter((verb) => verb !== "inspect"));
   };
   return { clock, askedAtMs: sleeping.askedAtMs, tell, isAwake, again, won };
 }
 
-const called = [["release"], ["release"], ["release"]];
+const called = [["callRoll"], ["callRoll"], ["callRoll"]];
 
 test("W1 a waiter does not take for its turn what nodes tell of what it asked before", async () => {
   const { clock, askedAtMs, tell, again } = asleep("releases");

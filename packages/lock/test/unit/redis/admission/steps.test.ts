@@ -1,12 +1,13 @@
 // An admission during which nodes fall silent: what was seen when it was planned is not there any
 // more when it is carried out.
 import { expect, test } from "vitest";
+import { keysOf } from "../../../../src/protocol/verbs.js";
 import { admitAll, found } from "../../../../src/redis/admission/steps.js";
+import type { ScriptCall } from "../../../../src/redis/calls.js";
 import type { RedisFleet } from "../../../../src/redis/fleet.js";
-import { admitScript, openAdmissionScript } from "../../../../src/redis/lua.generated.js";
+import { scripts } from "../../../../src/redis/lua.generated.js";
 import type { RedisNode } from "../../../../src/redis/node.js";
 import type { NodeStatus, OpenAdmission } from "../../../../src/redis/record.js";
-import { keysOf, type ScriptCall } from "../../../../src/redis/script-call.js";
 import { ManualClock } from "../../manual-clock.js";
 
 function fleetOf(nodes: readonly RedisNode[]): RedisFleet {
@@ -33,7 +34,7 @@ async function rebuildingFrom(...floors: readonly (number | undefined)[]): Promi
   const given: number[] = [];
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
-      if (source !== admitScript) return floors[i];
+      if (source !== scripts.admit) return floors[i];
       given.push(Number(args[2]));
       return Number(args[2]);
     };
@@ -74,9 +75,9 @@ async function believedTogether(
   const nodes = ["n1", "n2", "n3"].map((name, i) => {
     const run = async ({ source, args }: ScriptCall<unknown>): Promise<unknown> => {
       if (now[i] === "silent") throw new Error("TIMEOUT");
-      if (source === openAdmissionScript)
+      if (source === scripts.openAdmission)
         return now[i] === "admitted" ? undefined : markOf(name, now[i] === "wiped" ? "another" : "t", args[5]);
-      if (source !== admitScript) return 10;
+      if (source !== scripts.admit) return 10;
       admitted.push(`${name} ${args[2]}`);
       return 10;
     };

@@ -1,0 +1,386 @@
+// The protocol between the lock and its nodes: the names of all that is stored, and the one table of
+// what a node can be asked. Each verb has a script in redis/lua, whose head says the same from the
+// other side: how KEYS and ARGV are written, and what the reply means. Questions and ballots, the
+// nodes of tests and the fake are typed by this table.
+import { createHash } from "node:crypto";
+import type {
+  Ballot,
+  ExtendBallot,
+  GrantBallot,
+  Held,
+  InspectBallot,
+  RaiseBallot,
+  ReleaseBallot,
+  SealBallot,
+  Unreachable,
+} from "./ballot.js";
+import { MAX_TOKEN } from "./token.js";
+
+// All keys of a namespace begin with it in braces, which it cannot contain, so a script finds where
+// it ends. Then follows a fixed word for each kind of key, and the resource comes last and unchanged:
+// no resource can take the name of another key.
+
+export interface Keys {
+  /**
+   * The node's record: its admission, its fleet, and its floor, the highest token ever stored for
+   * any resource.
+   */
+  readonly node: string;
+  /** The lock: its value names the owner. */
+  lock(resource: string): string;
+  /** Where one process is told of releases: its tickets name the inbox, and so does the channel. */
+  readonly inbox: string;
+  readonly inboxChannel: string;
+  /** The counter: the highest token stored for the resource. */
+  token(resource: string): string;
+  /** Numbers of the caller's that only rise, by name. */
+  readonly marks: string;
+}
+
+/**
+ * The keys of a namespace, which must not be empty nor contain braces. `inbox` names the
+ * process, where it waits.
+ */
+export function keysOf(namespace: string, inbox = ""): Keys {
+  if (namespace === "" || /[{}]/.test(namespace)) throw new RangeError("a namespace must not be empty nor contain braces");
+  const lockPrefix = `{${namespace}}:lock:`;
+  const tokenPrefix = `{${namespace}}:token:`;
+  return {
+    node: `{${namespace}}:node`,
+    lock: (resource) => lockPrefix + resource,
+    token: (resource) => tokenPrefix + resource,
+    marks: `{${namespace}}:marks`,
+    inbox,
+    inboxChannel: `{${namespace}}:inbox:${inbox}`,
+  };
+}
+
+export interface Ownership {
+  /** One or more; taken all or none. */
+  readonly resources: readonly string[];
+  /** The secret of one acquisition. */
+  readonly owner: string;
+}
+
+export interface GrantQuestion extends Ownership {
+  /** Shown to people: host, process id, service. */
+  readonly label: string;
+  readonly ttlMs: number;
+  /**
+   * What the token of a resource that has no counter is not to be below; 0 or none: no wish. A node
+   * grants no more than its floor allows (grant.lua).
+   */
+  readonly leastToken?: number;
+}
+
+export interface ClaimQuestion extends GrantQuestion {
+  readonly wait: Wait;
+}
+
+/** Since when a caller waits, by its wall clock, and for how long, by its monotonic one. */
+export interface Wait {
+  readonly sinceMs: number;
+  readonly waitedMs: number;
+  /** The name of its ticket among those of this process; none where it wants a single resource. */
+  readonly ticket?: string;
+}
+
+export interface ReleaseQuestion extends Ownership {
+  /** Whether the next one in the queue is told. Not by an acquisition that gives back its part. */
+  readonly tells: boolean;
+  /**
+   * The name of the ticket that won the lease: a node that did not grant it may have it still, or
+   * may have reserved the lock for it.
+   */
+  readonly ticket?: string | undefined;
+}
+
+/** The node that answered, and its epoch at that moment. */
+export interface Heard {
+  readonly node: string;
+  readonly epoch: string;
+}
+
+interface VerbOf<Question, Answer> {
+  /** The name of its file in redis/lua, without the ending. Verbs may share a script. */
+  readonly script: "grant" | "claim" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
+  /**
+   * `admission`: only an admitted node answers; its record is the first of KEYS, and a lock and a
+   * counter follow for each resource. `nothing`: it gives back. Every node does it, in quarantine
+   * too; it is sent also to one that is late or excluded; and KEYS has the locks alone.
+   */
+  readonly needs: "admission" | "nothing";
+  /** Of one that gives back: what is asked again when it is not known whether it was done. */
+  again?(question: Question): Question | undefined;
+  /** Asked alone, for one resource, it takes the confirmed record along (RedisNode). */
+  readonly confirmsRecord?: true;
+  resourcesOf(question: Question): readonly string[];
+  // At the beginning of ARGV, once for all requests of one call, which are alike in the first and
+  // the last of these:
+  ttlOf?(question: Question): number;
+  /** The highest of them is sent. */
+  leastTokenOf?(question: Question): number;
+  /** The ticket's name behind the inbox. */
+  ticketOf?(question: Question): string;
+  /** Adds to ARGV what each request has of its own. */
+  write(args: string[], question: Question, keys: Keys): void;
+  /** Not called for the replies that are the same for all verbs: quarantined, failed. */
+  read(heard: Heard, reply: unknown, question: Question): Answer;
+}
+
+/** What a script call needs to know of any verb. */
+export type AnyVerb = VerbOf<unknown, Ballot>;
+
+function verb<Question, Answer>(given: VerbOf<Question, Answer>): VerbOf<Question, Answer> {
+  return given;
+}
+
+const resourcesOf = ({ resources }: { readonly resources: readonly string[] }): readonly string[] => resources;
+const ttlOf = ({ ttlMs }: { readonly ttlMs: number }): number => ttlMs;
+const leastTokenOf = ({ leastToken = 0 }: GrantQuestion): number => leastToken;
+
+export const verbs = {
+  /** All resources, or none. */
+  grant: verb<GrantQuestion, GrantBallot>({
+    script: "grant",
+    needs: "admission",
+    confirmsRecord: true,
+    resourcesOf,
+    ttlOf,
+    leastTokenOf,
+    write(args, { owner, label }) {
+      args.push(`${owner}|${label}`);
+    },
+    read: (heard, reply, { resources }) =>
+      typeof reply === "number" ? granted(heard, reply) : readHeld(heard.node, list(reply, 3), resources),
+  }),
+
+  /** The caller waits: it may take what is reserved for it, and is refused with a ticket. */
+  claim: verb<ClaimQuestion, GrantBallot>({
+    script: "claim",
+    needs: "admission",
+    resourcesOf,
+    ttlOf,
+    leastTokenOf,
+    ticketOf: ({ wait }) => wait.ticket ?? "",
+    write(args, { owner, label, wait }) {
+      args.push(`${owner}|${label}${HAS_WAITERS}`, wholeMs(wait.sinceMs), wholeMs(wait.waitedMs));
+    },
+    read(heard, reply, { resources }) {
+      if (typeof reply === "number") return granted(heard, reply);
+      const [index, value, pttl, ticket] = list(reply, 4);
+      const held = readHeld(heard.node, [index, value, pttl], resources);
+      return integer(ticket, 0) === 1 ? { ...held, hasTicket: true } : held;
+    },
+  }),
+
+  /** Stores `token` for all resources if they all still have this owner. */
+  seal: verb<Ownership & { readonly token: number }, SealBallot>({
+    script: "seal",
+    needs: "admission",
+    resourcesOf,
+    write(args, { owner, token }) {
+      args.push(`${owner}|`, String(token));
+    },
+    read: ({ node, epoch }, reply) => (integer(reply, 0) === 1 ? { kind: "sealed", node, epoch } : { kind: "lost", node }),
+  }),
+
+  /** Renews where the owner still has it; never creates a key. */
+  extend: verb<Ownership & { readonly ttlMs: number }, ExtendBallot>({
+    script: "extend",
+    needs: "admission",
+    resourcesOf,
+    ttlOf,
+    write(args, { owner }) {
+      args.push(`${owner}|`);
+    },
+    read: readExtended,
+  }),
+
+  /**
+   * Creates the key again where there is none; only after a quorum confirmed the owner in the same
+   * round.
+   */
+  heal: verb<GrantQuestion & { readonly token: number }, ExtendBallot>({
+    script: "heal",
+    needs: "admission",
+    resourcesOf,
+    ttlOf,
+    write(args, { owner, label, token }) {
+      args.push(`${owner}|${label}`, String(token));
+    },
+    read: readExtended,
+  }),
+
+  /**
+   * Compare-and-delete, then tells the next in the queue. Travels behind every earlier request on
+   * the same connection, so it also gives back a grant that is still on its way; if the connection
+   * was lost meanwhile it is sent again on the next one, for as long as the key could live.
+   */
+  release: verb<ReleaseQuestion, ReleaseBallot>({
+    script: "release",
+    needs: "nothing",
+    // By the time that it is sent again, the ticket may be that of another caller of this process.
+    again: (question) => (question.ticket === undefined ? question : { ...question, ticket: undefined }),
+    resourcesOf,
+    write(args, { owner, tells, ticket }, keys) {
+      args.push(`${owner}|${tells ? 1 : 0}${ticket === undefined ? "" : keys.inbox + ticket}`);
+    },
+    read: readReleased,
+  }),
+
+  /** The caller waits no longer: its ticket and what is reserved for it go to the next. */
+  leave: verb<{ readonly resources: readonly string[]; readonly ticket?: string }, ReleaseBallot>({
+    script: "release",
+    needs: "nothing",
+    again: (question) => question,
+    resourcesOf,
+    write(args, { ticket = "" }, keys) {
+      args.push(`~${keys.inbox}${ticket}|1`);
+    },
+    read: readReleased,
+  }),
+
+  /**
+   * The first 64 in the queue are told, and ask again; the ticket of a process that stands still is
+   * gone. Late, it would take the places of those that wait by then: it is asked once only.
+   */
+  callRoll: verb<{ readonly resources: readonly string[] }, ReleaseBallot>({
+    script: "release",
+    needs: "nothing",
+    resourcesOf,
+    write(args) {
+      args.push("~|1");
+    },
+    read: readReleased,
+  }),
+
+  inspect: verb<string, InspectBallot>({
+    script: "inspect",
+    needs: "admission",
+    resourcesOf: (resource) => [resource],
+    write(args) {
+      args.push("");
+    },
+    read({ node }, reply) {
+      const [value, pttl, token] = list(reply, 3);
+      const held = text(value) !== "" && !isReserved(text(value));
+      return {
+        kind: "seen",
+        node,
+        holder: held ? holderOf(value) : null,
+        owner: held ? fingerprintOf(value) : null,
+        remainingMs: held ? remainingOf(pttl) : null,
+        token: integer(token, 0),
+        ...(text(value).endsWith(HAS_WAITERS) ? { hasWaiters: true } : {}),
+        ...(isReserved(text(value)) ? { isReserved: true } : {}),
+      };
+    },
+  }),
+
+  /**
+   * Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also
+   * deletes the lock key and tells the next in the queue.
+   */
+  raise: verb<{ readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }, RaiseBallot>({
+    script: "raise",
+    needs: "admission",
+    resourcesOf: ({ resource }) => [resource],
+    write(args, { token, remove }) {
+      args.push(String(token), remove);
+    },
+    read({ node, epoch }, reply) {
+      const [token, removed] = list(reply, 2);
+      return { kind: "raised", node, token: integer(token, 1), epoch, removed: text(removed) === "" ? null : holderOf(removed) };
+    },
+  }),
+};
+
+export type Verb = keyof typeof verbs;
+export type QuestionOf<V extends Verb> = (typeof verbs)[V] extends VerbOf<infer Question, infer _> ? Question : never;
+export type BallotOf<V extends Verb> = ((typeof verbs)[V] extends VerbOf<infer _, infer Answer> ? Answer : never) | Unreachable;
+/** What answers every verb. */
+export type Answers = { readonly [V in Verb]: (question: QuestionOf<V>) => BallotOf<V> };
+
+function granted({ node, epoch }: Heard, reply: number): GrantBallot {
+  return { kind: "granted", node, token: integer(reply, 1), epoch };
+}
+
+function readHeld(node: string, [index, value, pttl]: readonly unknown[], resources: readonly string[]): Held {
+  const resource = resources[integer(index, 1) - 1];
+  if (resource === undefined) throw new GarbageReply(index);
+  const held = { kind: "held", node, resource, holder: holderOf(value), remainingMs: remainingOf(pttl) } as const;
+  return isReserved(text(value)) ? { ...held, isReserved: true } : held;
+}
+
+function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
+  if (typeof reply === "number") return integer(reply, 0) === 1 ? { kind: "extended", node } : { kind: "missing", node };
+  const [value, pttl] = list(reply, 2);
+  return { kind: "taken", node, holder: holderOf(value), remainingMs: remainingOf(pttl) };
+}
+
+function readReleased({ node }: Heard, reply: unknown): ReleaseBallot {
+  const waiting = integer(reply, 0);
+  return waiting === 0 ? { kind: "absent", node } : { kind: "released", node, listeners: waiting - 1 };
+}
+
+/** A reply that none of our scripts gives: something else answered. */
+export class GarbageReply extends Error {
+  constructor(reply: unknown) {
+    super(`garbage reply ${(JSON.stringify(reply) ?? String(reply)).slice(0, 60)}`);
+  }
+}
+
+function integer(reply: unknown, least: number): number {
+  if (typeof reply === "number" && Number.isInteger(reply) && reply >= least && reply <= MAX_TOKEN) return reply;
+  throw new GarbageReply(reply);
+}
+
+export function text(reply: unknown): string {
+  if (typeof reply === "string") return reply;
+  throw new GarbageReply(reply);
+}
+
+export function list(reply: unknown, length: number): readonly unknown[] {
+  if (Array.isArray(reply) && reply.length === length) return reply;
+  throw new GarbageReply(reply);
+}
+
+/**
+ * At the end of a lock's value: a request was refused for it, or its holder had waited, so its
+ * release has to look for waiters.
+ */
+const HAS_WAITERS = "\n";
+
+/**
+ * The label of a lock value `owner|label`. A value of another form is a key that the lock did not
+ * make; it is shown whole.
+ */
+function holderOf(reply: unknown): string {
+  const value = text(reply);
+  return value.slice(value.indexOf("|") + 1, value.endsWith(HAS_WAITERS) ? -HAS_WAITERS.length : undefined);
+}
+
+/** Of a lock that is free and reserved for a process that waits (see queue.lua). */
+const isReserved = (value: string): boolean => value.startsWith("~");
+
+/** Tells owners apart without showing their secrets. */
+function fingerprintOf(reply: unknown): string {
+  const [secret = ""] = text(reply).split("|", 1);
+  return createHash("sha256").update(secret).digest("base64url").slice(0, 8);
+}
+
+const LONGEST_MS = 2 ** 31 - 1;
+
+/**
+ * PTTL: −1 is a key without an end, which the lock never makes; the longest time that a timer can
+ * wait stands for it.
+ */
+export function remainingOf(reply: unknown): number {
+  const ms = integer(reply, -2);
+  return ms === -1 ? LONGEST_MS : Math.max(0, ms);
+}
+
+function wholeMs(ms: number): string {
+  return Math.max(0, ms).toFixed(0);
+}
