@@ -172,8 +172,8 @@ async function startSoak(
   closers: Closers,
   reportEveryMs: number,
 ): Promise<{ readonly environment: SoakEnvironment; readonly servers: readonly string[]; readonly filled: Filled }> {
-  const fleet = closers.use(await RedisFleet.start({ nodes: 5, appendfsync: "always", clock: "real" }));
-  const postgres = closers.use(await PostgresServer.start({ durable: true, settings: postgresSettings }));
+  const fleet = closers.use(await RedisFleet.start({ nodes: 5, provider: "local", appendfsync: "always", clock: "real" }));
+  const postgres = closers.use(await PostgresServer.start({ provider: "local", durable: true, settings: postgresSettings }));
   const database = await postgres.createDatabase();
   const env = {
     DATABASE_URL: database.url,

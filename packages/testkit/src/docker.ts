@@ -3,8 +3,10 @@
 // own network: they listen on loopback, and reach each other and the proxies there. Elsewhere
 // (Docker Desktop, an engine of another machine) the engine publishes their ports.
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { chmod, readFile } from "node:fs/promises";
 import { connect } from "node:net";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ContainerRuntimeClient, StartedTestContainer } from "testcontainers";
@@ -18,18 +20,53 @@ import {
   SUPERUSER,
   settingsLines,
 } from "./postgres/local.js";
+import { scratchFolder } from "./process/orphans.js";
 import { returnPort, takePort } from "./process/port-block.js";
-import { scratchFolder } from "./process/process-state.js";
-import {
-  type Address,
-  directivesOf,
-  type RedisProvider,
-  type RedisServer,
-  realClock,
-  type ServerClock,
-  shiftClock,
-  words,
-} from "./redis/server.js";
+import type { Address } from "./proxy/fault-proxy.js";
+import { directivesOf, READY, type RedisProvider, type RedisServer, type RedisServerSpec, realClock, words } from "./redis/server.js";
+
+const READY_TIMEOUT_MS = 60_000;
+const ANSWER_TIMEOUT_MS = 5_000;
+const composeFile = new URL("../../../docker-compose.yml", import.meta.url);
+
+/** Whether to look for an engine at all; testcontainers is half a second of loading. */
+export function hasEngineSocket({ DOCKER_HOST } = process.env): boolean {
+  const places = ["/var/run/docker.sock", join(homedir(), ".docker/run/docker.sock"), `/run/user/${process.getuid?.()}/docker.sock`];
+  return Boolean(DOCKER_HOST) || places.some((place) => existsSync(place));
+}
+
+/** The engine as testcontainers finds it. */
+async function engine(): Promise<ContainerRuntimeClient> {
+  const { DOCKER_HOST = "" } = process.env;
+  try {
+    // If nothing listens there, testcontainers would take the next engine that it knows.
+    if (/^(unix|tcp|http)/.test(DOCKER_HOST)) {
+      const { protocol, hostname, port, pathname } = new URL(DOCKER_HOST);
+      const socket = connect(protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) || 2375 });
+      await once(socket, "connect", { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) }).finally(() => socket.destroy());
+    }
+    return await (await import("testcontainers")).getContainerRuntimeClient();
+  } catch (cause) {
+    const remedy = "start one (`sudo systemctl start docker`, Docker Desktop, colima) or point DOCKER_HOST at one";
+    throw new Error(`no Docker engine answers (${(cause as Error).message}): ${remedy}`, { cause });
+  }
+}
+
+/** The image that docker-compose.yml pins, so that what is tested is what is shipped. */
+async function composeImage(repository: "redis" | "postgres"): Promise<string> {
+  const image = new RegExp(`^\\s*image:\\s*(${repository}:\\S+)\\s*$`, "m").exec(await readFile(composeFile, "utf8"))?.[1];
+  if (image === undefined) throw new Error(`docker-compose.yml pins no image of ${repository}`);
+  return image;
+}
+
+/** Fetched if the engine does not have it. */
+async function describeImage(image: string): Promise<string> {
+  const { image: images, info } = await engine();
+  const { ImageName } = await import("testcontainers");
+  const name = ImageName.fromString(image);
+  if (!(await images.exists(name))) await images.pull(name);
+  return `${image} (containers of ${info.containerRuntime.operatingSystem}, engine ${info.containerRuntime.serverVersion})`;
+}
 
 interface Plan {
   /** What the server is called in messages. */
@@ -46,65 +83,38 @@ interface Plan {
   readonly env?: Record<string, string>;
 }
 
-const PORT_ATTEMPTS = 50;
-const READY_TIMEOUT_MS = 60_000;
-const ANSWER_TIMEOUT_MS = 5_000;
-const LINES_QUOTED = 20;
-const composeFile = new URL("../../../docker-compose.yml", import.meta.url);
-
-/** The engine as testcontainers finds it. */
-async function engine(): Promise<ContainerRuntimeClient> {
-  const { DOCKER_HOST, PALISADE_TEST_PROVIDER } = process.env;
-  try {
-    // If nothing listens there, testcontainers would take the next engine that it knows.
-    if (DOCKER_HOST && !DOCKER_HOST.startsWith("npipe:")) await answers(DOCKER_HOST);
-    return await (await import("testcontainers")).getContainerRuntimeClient();
-  } catch (cause) {
-    const without = PALISADE_TEST_PROVIDER === "docker" ? ", or unset PALISADE_TEST_PROVIDER to use servers of this machine" : "";
-    const remedy = "start one (`sudo systemctl start docker`, Docker Desktop, colima) or point DOCKER_HOST at one";
-    throw new Error(`no Docker engine answers (${(cause as Error).message}): ${remedy}${without}`, { cause });
-  }
-}
-
-async function answers(dockerHost: string): Promise<void> {
-  const { protocol, hostname, port, pathname } = new URL(dockerHost);
-  const socket = connect(protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) || 2375 });
-  const connected = once(socket, "connect", { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
-  await connected
-    .finally(() => socket.destroy())
-    .catch((cause: Error) => {
-      throw new Error(`nothing listens at DOCKER_HOST=${dockerHost}: ${cause.message}`, { cause });
-    });
-}
-
-/** The image that docker-compose.yml pins, so that what is tested is what is shipped. */
-async function composeImage(repository: "redis" | "postgres"): Promise<string> {
-  const image = new RegExp(`^\\s*image:\\s*(${repository}:\\S+)\\s*$`, "m").exec(await readFile(composeFile, "utf8"))?.[1];
-  if (image === undefined) throw new Error(`docker-compose.yml pins no image of ${repository}`);
-  return image;
-}
-
-async function describeImage(image: string): Promise<string> {
-  const { operatingSystem, serverVersion } = (await engine()).info.containerRuntime;
-  return `${image} (containers of ${operatingSystem}, engine ${serverVersion})`;
-}
-
 class ServerContainer implements Address {
   host = "";
-  port = 0;
+  readonly port: number;
   readonly #plan: Plan;
   #container: StartedTestContainer | undefined;
 
-  constructor(plan: Plan) {
+  constructor(plan: Plan, port: number) {
     this.#plan = plan;
+    this.port = port;
   }
 
   async start(): Promise<this> {
-    for (let attempt = 1; attempt <= PORT_ATTEMPTS; attempt += 1) {
-      this.port = await takePort();
-      if (await this.#run()) return this;
-    }
-    throw new Error(`${this.#plan.name} found ${PORT_ATTEMPTS} ports in use, the last of them ${this.port}`);
+    const { name, image, innerPort, ready, command, entrypoint, binds = {}, env = {} } = this.#plan;
+    const { GenericContainer, Wait } = await import("testcontainers");
+    const { host, operatingSystem } = (await engine()).info.containerRuntime;
+    this.host = host === "localhost" ? "127.0.0.1" : host; // "localhost" may mean ::1 first, where nothing listens.
+    const isHere = process.platform === "linux" && this.host === "127.0.0.1" && operatingSystem !== "Docker Desktop";
+    const lines: string[] = [];
+    const container = new GenericContainer(image)
+      .withCommand([...command(isHere ? this : { host: "0.0.0.0", port: innerPort })])
+      .withEnvironment(env)
+      .withBindMounts(Object.entries(binds).map(([target, source]) => ({ source, target, mode: "ro" })))
+      .withLogConsumer((log) => log.on("data", (line: Buffer | string) => lines.push(String(line).trimEnd())))
+      .withWaitStrategy(Wait.forLogMessage(ready))
+      .withStartupTimeout(READY_TIMEOUT_MS);
+    if (entrypoint !== undefined) container.withEntrypoint([...entrypoint]);
+    if (isHere) container.withNetworkMode("host");
+    else container.withExposedPorts({ container: innerPort, host: this.port });
+    this.#container = await container.start().catch((cause: Error) => {
+      throw new Error(`${name} did not start on port ${this.port}: ${cause.message}\n${lines.slice(-20).join("\n  ")}`, { cause });
+    });
+    return this;
   }
 
   /** SIGKILL to its first process, which takes all others with it. */
@@ -118,8 +128,8 @@ class ServerContainer implements Address {
   /** "kept": the same container with what is on its disk; "forgotten": another one in its place. */
   async startAgain(memory: "kept" | "forgotten"): Promise<void> {
     if (memory === "kept") return await this.#existing.restart({ timeout: 0 });
-    await this.#discard();
-    if (!(await this.#run())) throw new Error(`${this.#plan.name} did not start again: another program has taken port ${this.port}`);
+    await this.#remove();
+    await this.start();
   }
 
   async pause(): Promise<void> {
@@ -134,9 +144,9 @@ class ServerContainer implements Address {
 
   /** For good: it goes with its disk. */
   async stop(): Promise<void> {
-    await this.#discard();
-    if (this.port !== 0) returnPort(this.port);
-    this.port = 0;
+    if (this.#container === undefined) return;
+    await this.#remove();
+    returnPort(this.port);
   }
 
   /** For what testcontainers does not offer. */
@@ -149,37 +159,10 @@ class ServerContainer implements Address {
     return this.#container;
   }
 
-  /** False where another program sits on the port. */
-  async #run(): Promise<boolean> {
-    const { name, image, innerPort, ready, command, entrypoint, binds = {}, env = {} } = this.#plan;
-    const { GenericContainer, Wait } = await import("testcontainers");
-    const { host, operatingSystem } = (await engine()).info.containerRuntime;
-    this.host = host === "localhost" ? "127.0.0.1" : host; // "localhost" may mean ::1 first, where nothing listens.
-    const isHere = process.platform === "linux" && this.host === "127.0.0.1" && operatingSystem !== "Docker Desktop";
-    const lines: string[] = [];
-    let container = new GenericContainer(image)
-      .withCommand([...command(isHere ? this : { host: "0.0.0.0", port: innerPort })])
-      .withEnvironment(env)
-      .withBindMounts(Object.entries(binds).map(([target, source]) => ({ source, target, mode: "ro" })))
-      .withLogConsumer((log) => log.on("data", (line: Buffer | string) => lines.push(String(line).trimEnd())))
-      .withWaitStrategy(Wait.forLogMessage(ready))
-      .withStartupTimeout(READY_TIMEOUT_MS);
-    if (entrypoint !== undefined) container = container.withEntrypoint([...entrypoint]);
-    container = isHere ? container.withNetworkMode("host") : container.withExposedPorts({ container: innerPort, host: this.port });
-    try {
-      this.#container = await container.start();
-      return true;
-    } catch (cause) {
-      const said = `${(cause as Error).message}\n${lines.slice(-LINES_QUOTED).join("\n  ")}`;
-      if (/port is already allocated|address already in use/i.test(said)) return false;
-      throw new Error(`${name} did not start on port ${this.port}: ${said}`, { cause });
-    }
-  }
-
-  async #discard(): Promise<void> {
-    const handle = this.#container === undefined ? undefined : await this.handle();
+  async #remove(): Promise<void> {
+    const handle = await this.handle();
     this.#container = undefined;
-    await handle?.remove({ force: true, v: true });
+    await handle.remove({ force: true, v: true });
   }
 }
 
@@ -187,53 +170,45 @@ export const dockerRedis: RedisProvider = {
   name: "docker",
   describe: async () => describeImage(await composeImage("redis")),
   start: async (spec) => {
-    const { clock, binds, env } = spec.clock === "real" ? { clock: realClock, binds: {}, env: {} } : await clockIn(spec.name);
+    const { clock, ...files } = spec.clock === "real" ? { clock: realClock } : await clockIn(spec.name);
     const plan: Plan = {
       name: spec.name,
       image: await composeImage("redis"),
       innerPort: 6379,
-      ready: /Ready to accept connections/,
+      ready: READY,
       // A client that comes through a published port does not come from the server's own loopback.
       command: ({ host, port }) => [
         "redis-server",
         ...words({ bind: host, port: String(port), "protected-mode": "no", ...directivesOf(spec) }),
       ],
-      binds,
-      env,
+      ...files,
     };
-    return await new DockerRedis(plan, clock).start();
+    return await new DockerRedis(plan, await takePort(), clock).start();
   },
 };
 
 class DockerRedis extends ServerContainer implements RedisServer {
   readonly pid = undefined;
-  readonly #name: string;
-  readonly #clock: ServerClock;
+  readonly clock: RedisServer["clock"];
 
-  constructor(plan: Plan, clock: ServerClock) {
-    super(plan);
-    this.#name = plan.name;
-    this.#clock = clock;
+  constructor(plan: Plan, port: number, clock: RedisServer["clock"]) {
+    super(plan, port);
+    this.clock = clock;
   }
 
   async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
     await this.kill();
     await this.startAgain(memory);
   }
-
-  async shiftClock(byMs: number): Promise<void> {
-    const { Running, Paused } = (await (await this.handle()).inspect()).State;
-    await shiftClock({ name: this.#name, clock: this.#clock, awakeAt: Running && !Paused ? this : undefined }, byMs);
-  }
 }
 
 /** Library and offset are files of this machine, so an engine elsewhere moves no clock. */
-async function clockIn(name: string): Promise<{ clock: ServerClock } & Required<Pick<Plan, "binds" | "env">>> {
+async function clockIn(name: RedisServerSpec["name"]): Promise<Pick<RedisServer, "clock"> & Pick<Plan, "binds" | "env">> {
   const folder = scratchFolder(`clock-${name}`);
   await chmod(folder, 0o755); // The server's account in the container is another.
   const [shim, clock] = [await clockShim(), await WallClock.in(join(folder, "offset"))];
   if ("missing" in shim || "missing" in clock)
-    return { clock: { fixed: `cannot be moved here: ${"missing" in shim ? shim.missing : ""}` }, binds: {}, env: {} };
+    return { clock: { fixed: `cannot be moved here: ${"missing" in shim ? shim.missing : ""}` } };
   return {
     clock,
     binds: { "/palisade-clock": folder, [`/palisade-shim/${SHIM_FILE}`]: join(shim.folder, SHIM_FILE) },
@@ -250,15 +225,17 @@ export const dockerPostgres = containersOf(() => composeImage("postgres"));
 export const dockerCitus = containersOf(async () => "citusdata/citus:13.2.0");
 
 function containersOf(image: () => Promise<string>): PostgresProvider {
-  const start = async (name: string, options: HostOptions, fill: string): Promise<PostgresHost> =>
-    await new DockerPostgres({
+  const start = async (name: string, options: HostOptions, fill: string): Promise<PostgresHost> => {
+    const plan: Plan = {
       name,
       image: await image(),
       innerPort: 5432,
       ready: /database system is ready to accept/,
       entrypoint: ["bash", "-c"],
       command: (listen) => [scriptOf(options, fill, listen)],
-    }).start();
+    };
+    return await new DockerPostgres(plan, await takePort()).start();
+  };
   return {
     describe: async () => describeImage(await image()),
     start: (options) => start("postgres", options, emptyCluster),

@@ -3,15 +3,22 @@
 export { connectTo, type DatabaseOptions, queryAt, type TestDatabase, withClient } from "./postgres/databases.js";
 export { localPostgres } from "./postgres/local.js";
 export { type PairOptions, type PostgresOptions, PostgresPair, PostgresServer } from "./postgres/server.js";
-export { type Child, type ChildExit, type ChildSpec, startChild, startNode } from "./process/child.js";
-export { livingChildren } from "./process/orphans.js";
+export { livingChildren, scratchFolder } from "./process/orphans.js";
 export { returnPort, takePort } from "./process/port-block.js";
-export { processState, scratchFolder, untilStopped } from "./process/process-state.js";
+export { processState, untilStopped } from "./process/process-tree.js";
+export {
+  type Child,
+  type ChildExit,
+  type ChildSpec,
+  gatewayProgram,
+  type Serving,
+  startChild,
+  startNode,
+  startServing,
+} from "./process/program.js";
 export { AskedChild, answerParent } from "./process/rpc.js";
-export { gatewayProgram, type Serving, startServing } from "./process/serving.js";
 export { NoPostgres } from "./programs/postgres.js";
-export type { Direction, Traffic } from "./proxy/connection.js";
-export { FaultProxy } from "./proxy/fault-proxy.js";
+export { type Address, type Direction, FaultProxy, type Traffic } from "./proxy/fault-proxy.js";
 export { type FleetWay, RedisFleet, type RedisFleetOptions, type RedisNode } from "./redis/fleet.js";
 export { type AppendFsync, localRedis, type RedisProvider, type RedisServer, type RedisServerSpec, wasmRedis } from "./redis/server.js";
 export { type ChromiumLaunch, chromiumLaunch } from "./servers/chromium.js";

@@ -104,7 +104,7 @@ export class Servers implements AsyncDisposable {
   static async start(beside: string | undefined): Promise<Servers> {
     // Commits reach the disk, as they do in production.
     const settings = { max_connections: String(MAX_CONNECTIONS) };
-    return new Servers(await PostgresServer.start({ durable: true, settings }), beside);
+    return new Servers(await PostgresServer.start({ provider: "local", durable: true, settings }), beside);
   }
 
   /** Those with "before" where another checkout was given. */

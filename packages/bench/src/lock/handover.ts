@@ -55,7 +55,7 @@ const columns: readonly Column[] = [
 
 async function parked(context: Context): Promise<void> {
   context.progress.begin("Handed over to another process");
-  await using fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
+  await using fleet = await RedisFleet.start({ nodes: 5, provider: "local", clock: "real", config: { appendonly: "no" } });
   const urls = fleet.nodes.map(({ directUrl }) => directUrl);
   const keys = withBefore(["palisade", "redlock5", "sesamecare", "redlock4", "universal", "semaphore"], context.beside);
   const pair = [startLockProcess(), startLockProcess()] as const;
@@ -97,7 +97,7 @@ async function crowd(size: number, context: Context): Promise<void> {
   const { effort, entrants } = crowds[size] ?? { effort: { rounds: 1, seconds: 1 }, entrants: [] };
   const title = `${size} processes want one lock`;
   context.progress.begin(title);
-  await using fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
+  await using fleet = await RedisFleet.start({ nodes: 5, provider: "local", clock: "real", config: { appendonly: "no" } });
   const urls = fleet.nodes.map(({ directUrl }) => directUrl);
   const own = Array.from({ length: size }, () => startLockProcess());
   const fewer = entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));

@@ -82,7 +82,7 @@ interface Waiting {
 }
 
 async function waitersOf(key: string, { count, seconds, beside }: Waiting): Promise<Row> {
-  await using fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
+  await using fleet = await RedisFleet.start({ nodes: 5, provider: "local", clock: "real", config: { appendonly: "no" } });
   const [holder, waiter] = [startLockProcess(), startLockProcess()];
   try {
     const urls = fleet.nodes.map(({ directUrl }) => directUrl);

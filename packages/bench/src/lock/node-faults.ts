@@ -31,7 +31,7 @@ async function measure(atOnce: number, context: Context): Promise<void> {
   try {
     const contestants: Contestant[] = [];
     for (const [condition, inflict] of Object.entries(conditions)) {
-      const fleet = await RedisFleet.start({ nodes: 5, clock: "real", config: { appendonly: "no" } });
+      const fleet = await RedisFleet.start({ nodes: 5, provider: "local", clock: "real", config: { appendonly: "no" } });
       fleets.push(fleet);
       // Only the last node is behind its proxy.
       const urls = fleet.nodes.map((node) => (node.name === "n5" ? node.url : node.directUrl));

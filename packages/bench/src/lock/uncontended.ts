@@ -100,7 +100,12 @@ async function measure(shape: Shape, context: Context): Promise<void> {
   context.progress.begin(shape.title);
   // No proxy where there is no delay, and no log unless it is measured: only the network and the
   // scripts are compared.
-  await using fleet = await RedisFleet.start({ nodes, clock: "real", ...(log === "none" ? { config: { appendonly: "no" } } : {}) });
+  await using fleet = await RedisFleet.start({
+    nodes,
+    provider: "local",
+    clock: "real",
+    ...(log === "none" ? { config: { appendonly: "no" } } : {}),
+  });
   for (const node of fleet.nodes) node.slow(delayMs);
   context.note("redis", await redisVersion(fleet));
   const urls = delayMs === 0 ? fleet.nodes.map(({ directUrl }) => directUrl) : fleet.urls;

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import type { Address } from "../redis/server.js";
+import type { Address } from "../proxy/fault-proxy.js";
 
 /** A connection that ends with the scope in which it is declared. */
 export async function connectTo(url: string, settings: pg.ClientConfig = {}): Promise<pg.Client & AsyncDisposable> {

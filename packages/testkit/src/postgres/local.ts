@@ -6,14 +6,13 @@ import { access, appendFile, chmod, chown, constants, mkdir, readFile, realpath,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, startChild } from "../process/child.js";
-import { keepFolder } from "../process/orphans.js";
+import { endsWithUs, outlivesUs, scratchFolder } from "../process/orphans.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { isRunning, scratchFolder } from "../process/process-state.js";
+import { continueTree, killTree, stopTree } from "../process/process-tree.js";
+import { type Child, startChild } from "../process/program.js";
 import { type Account, cached, reachableBy, run } from "../programs/cache.js";
 import { type PostgresInstallation, thisCitus, thisPostgres } from "../programs/postgres.js";
-import type { Address } from "../redis/server.js";
-import { Frozen, killTree } from "./process-tree.js";
+import type { Address } from "../proxy/fault-proxy.js";
 
 export interface HostOptions {
   /** Durable: commits are forced to the disk, which only a crash of the whole machine needs. */
@@ -112,8 +111,6 @@ export function settingsLines({ durable, settings }: HostOptions): string {
   return `\n${lines.join("")}`;
 }
 
-const PORT_ATTEMPTS = 10;
-const PORT_TIMEOUT_MS = 5_000;
 const SHUTDOWN_TIMEOUT_MS = 3_000;
 const BOOT_TIMEOUT_MS = 30_000;
 // Room for the cluster and all the WAL that it keeps by default.
@@ -121,88 +118,80 @@ const ROOM_BYTES = 1_500_000_000;
 /** Postgres keeps nothing but the header of its interlock in there; the buffers are elsewhere. */
 const INTERLOCK_BYTES = 56;
 
-/** Another process sits on the port. */
-class PortTaken extends Error {}
-
 class LocalPostgres implements PostgresHost {
   readonly host = "127.0.0.1";
   readonly port: number;
   readonly #installation: PostgresInstallation;
   /** Holds the data, and a backup of it. */
   readonly #folder: string;
-  #postmaster: Child;
-  #frozen: Frozen | undefined;
-  #stopped = false;
+  #postmaster: Child | undefined;
+  /** While it is paused: all of its processes. A stopped one does not notice that its postmaster died. */
+  #stopped: readonly number[] = [];
+  #isGone = false;
 
-  private constructor(installation: PostgresInstallation, folder: string, running: { readonly port: number; readonly postmaster: Child }) {
+  private constructor(installation: PostgresInstallation, folder: string, port: number) {
     this.#installation = installation;
     this.#folder = folder;
-    this.port = running.port;
-    this.#postmaster = running.postmaster;
+    this.port = port;
   }
 
   /** The folder belongs to the server from here on, and is removed with it. */
   static async startOn(installation: PostgresInstallation, folder: string, wanted?: number): Promise<LocalPostgres> {
-    for (let attempt = 1; ; attempt += 1) {
-      const port = wanted ?? (await takePort());
-      try {
-        return new LocalPostgres(installation, folder, { port, postmaster: await boot(installation, join(folder, "data"), port) });
-      } catch (error) {
-        // By a program that does not know of our claim.
-        if (error instanceof PortTaken && attempt < PORT_ATTEMPTS && wanted === undefined) continue;
-        await removeFolder(folder);
-        throw error;
-      }
-    }
+    const server = new LocalPostgres(installation, folder, await takePort(wanted));
+    await server.#boot().catch(async (cause) => {
+      await server.stop();
+      throw cause;
+    });
+    return server;
   }
 
   async crash(): Promise<void> {
-    if (this.#postmaster.alive) {
+    if (this.#postmaster?.alive === true) {
       await killTree(this.#postmaster.pid);
       await this.#postmaster.waitForExit();
       // It names a process that is certainly dead; if its number is given to another server
       // meanwhile, Postgres would refuse to start again.
       await rm(join(this.#data, "postmaster.pid"), { force: true });
     }
-    // Not earlier: if we die in between, its keeper still has to end the stopped ones.
-    this.#frozen?.forget();
-    this.#frozen = undefined;
+    this.#isPausedNoMore();
   }
 
   async restart(): Promise<void> {
     // Postgres's fast shutdown: clients are cut, and all that was committed is checkpointed.
     await this.#end("SIGINT");
-    await this.#bootHere();
+    await this.#boot();
   }
 
   async backUp(): Promise<void> {
     await this.#end("SIGINT");
     await rm(this.#backup, { recursive: true, force: true });
     await run("cp", ["-a", this.#data, this.#backup]);
-    await this.#bootHere();
+    await this.#boot();
   }
 
   async restoreBackup(): Promise<void> {
     await this.crash();
     await rm(this.#data, { recursive: true });
     await run("cp", ["-a", this.#backup, this.#data]);
-    await this.#bootHere();
+    await this.#boot();
   }
 
   async pause(): Promise<void> {
-    if (this.#postmaster.alive) this.#frozen ??= new Frozen(this.#postmaster.pid);
+    if (this.#postmaster?.alive !== true || this.#stopped.length > 0) return;
+    this.#stopped = stopTree(this.#postmaster.pid);
+    for (const pid of this.#stopped) endsWithUs(pid);
   }
 
   async resume(): Promise<void> {
-    this.#frozen?.thaw();
-    this.#frozen = undefined;
+    if (this.#stopped.length > 0 && this.#postmaster !== undefined) continueTree(this.#postmaster.pid);
+    this.#isPausedNoMore();
   }
 
   async stop(): Promise<void> {
-    if (this.#stopped) return;
-    this.#stopped = true;
+    if (this.#isGone) return;
+    this.#isGone = true;
     await this.#end("SIGQUIT"); // An immediate shutdown, because the data is thrown away anyway.
-    await removeFolder(this.#folder);
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 });
     returnPort(this.port);
   }
 
@@ -214,50 +203,39 @@ class LocalPostgres implements PostgresHost {
     return join(this.#folder, "backup");
   }
 
-  async #bootHere(): Promise<void> {
-    for (const givenUpAt = performance.now() + PORT_TIMEOUT_MS; ; await sleep(20)) {
-      try {
-        this.#postmaster = await boot(this.#installation, this.#data, this.port);
-        return;
-      } catch (error) {
-        // The address must not change: a program that took the port meanwhile is waited for.
-        if (!(error instanceof PortTaken) || performance.now() > givenUpAt) throw error;
-      }
-    }
+  #isPausedNoMore(): void {
+    for (const pid of this.#stopped) if (pid !== this.#postmaster?.pid) outlivesUs(pid);
+    this.#stopped = [];
+  }
+
+  async #boot(): Promise<void> {
+    const { binFolder, account } = this.#installation;
+    // The address must stay, so it is no setting in a file that ALTER SYSTEM could change.
+    const address = ["-c", "listen_addresses=127.0.0.1", "-c", `port=${this.port}`, "-c", "unix_socket_directories="];
+    this.#postmaster = startChild({
+      command: join(binFolder, "postgres"),
+      args: ["-D", this.#data, ...address],
+      cwd: this.#data,
+      name: `postgres:${this.port}`,
+      ...account,
+    });
+    await this.#postmaster.says(/database system is ready to accept/, BOOT_TIMEOUT_MS).catch((cause: Error) => {
+      throw new Error(`Postgres did not start: ${cause.message}`, { cause });
+    });
   }
 
   /** SIGKILL in the end: a paused server hears no signal, and one waits for its cut-off standby. */
   async #end(signal: "SIGINT" | "SIGQUIT"): Promise<void> {
-    if (this.#frozen === undefined) {
-      this.#postmaster.signal(signal);
+    if (this.#stopped.length === 0) {
+      this.#postmaster?.signal(signal);
       const ended = new AbortController();
       // Aborted: it has ended.
       const late = sleep(SHUTDOWN_TIMEOUT_MS, undefined, { signal: ended.signal }).catch(() => undefined);
-      await Promise.race([this.#postmaster.waitForExit(), late]);
+      await Promise.race([this.#postmaster?.waitForExit(), late]);
       ended.abort();
     }
     await this.crash();
   }
-}
-
-/** The running postmaster. Throws PortTaken, or what the server said before it gave up. */
-async function boot({ binFolder, account }: PostgresInstallation, data: string, port: number): Promise<Child> {
-  // The address must stay, so it is no setting in a file that ALTER SYSTEM could change.
-  const address = ["-c", "listen_addresses=127.0.0.1", "-c", `port=${port}`, "-c", "unix_socket_directories="];
-  const postmaster = startChild({
-    command: join(binFolder, "postgres"),
-    args: ["-D", data, ...address],
-    cwd: data,
-    name: `postgres:${port}`,
-    ...account,
-  });
-  await postmaster.says(/database system is ready to accept/, BOOT_TIMEOUT_MS).catch((cause: Error) => {
-    const isTaken = cause.message.includes("Address already in use");
-    throw isTaken
-      ? new PortTaken(`port ${port} of 127.0.0.1 is taken: ${cause.message}`)
-      : new Error(`Postgres did not start: ${cause.message}`);
-  });
-  return postmaster;
 }
 
 async function newDataFolder(installation: PostgresInstallation, options: HostOptions): Promise<string> {
@@ -314,11 +292,6 @@ async function emptyCluster({ binFolder, version, account }: PostgresInstallatio
   return join(await cached({ name: `postgres-data-${version}-${recipe.digest("hex").slice(0, 8)}`, build, account }), "data");
 }
 
-async function removeFolder(folder: string): Promise<void> {
-  await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  keepFolder(folder); // There is nothing left to remove at exit.
-}
-
 let swept: Promise<void> | undefined;
 
 /**
@@ -338,9 +311,17 @@ function sweepAbandonedMemory(account: Account | undefined): Promise<void> {
       const field = (name: string): number => Number(fields[names.indexOf(name)]);
       const isOurs = field("uid") === uid && field("size") === INTERLOCK_BYTES && field("nattch") === 0;
       // Another process sweeps as well, or there is no ipcrm: a later run sweeps these 56 bytes.
-      if (isOurs && !isRunning(String(field("cpid")))) await run("ipcrm", ["-m", String(field("shmid"))]).catch(() => undefined);
+      if (isOurs && !isRunning(field("cpid"))) await run("ipcrm", ["-m", String(field("shmid"))]).catch(() => undefined);
     }
   };
   swept ??= sweep();
   return swept;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (cause) {
+    return (cause as NodeJS.ErrnoException).code === "EPERM";
+  }
 }

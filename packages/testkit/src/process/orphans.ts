@@ -1,85 +1,107 @@
-// What must not outlive this process: the children that it started and has not seen die, and the
-// folders of theirs. A child dies with it even after a SIGKILL that lets no handler run: by the
-// kernel (setpriv) or by a reaper process.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { rmSync } from "node:fs";
-import type { Writable } from "node:stream";
+// What must not outlive this process: the children that it started and the folders that it made. A
+// reaper, a shell in a session of its own, is told of them through a pipe. The pipe ends when this
+// process ends, whatever ended it, and then the reaper kills the children with what they forked, and
+// removes the folders.
+import { spawn } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import type { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 export interface LivingChild {
   readonly pid: number;
   readonly name: string;
 }
 
-interface Register {
+// Lines are "+pid", "-pid", "/folder", and "?/folder" for a folder that ends whoever names it.
+const REAPER = `
+trap "" HUP INT TERM
+pids=" "
+named=
+while IFS= read -r line; do
+  rest=\${line#?}
+  case $line in
+    +*) pids="$pids$rest " ;;
+    -*) pids="\${pids%% $rest *} \${pids#* $rest }" ;;
+    /*) set -- "$@" "$line" ;;
+    *) named="\${named:+$named
+}$rest" ;;
+  esac
+done
+for pid in $pids; do kill -KILL "-$pid"; kill -KILL "$pid"; done 2> /dev/null
+for try in \${named:+1 2 3}; do
+  for process in /proc/[0-9]*; do
+    tr '\\0' ' ' < "$process/cmdline" | grep -qF "$named" && kill -KILL "\${process#/proc/}"
+  done
+  sleep 0.2
+done 2> /dev/null
+for try in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$@" && exit; sleep 0.1; done`;
+
+interface Guard {
   readonly children: Map<number, LivingChild>;
-  readonly folders: Set<string>;
+  readonly tell: (line: string) => void;
 }
 
-// One register for the process, even when this module is loaded twice (from src and from dist).
-const key = Symbol.for("palisade.testkit.register");
-const holder = globalThis as unknown as Record<symbol, Register | undefined>;
-const register = ownRegister();
+// One for the process, however often this module is loaded: per test file, from src and from dist.
+const key = Symbol.for("palisade.testkit.guard");
+const holder = globalThis as unknown as Record<symbol, Guard | undefined>;
 
-/** The children of this process that are alive, oldest first. Tests fail when one is left over. */
-export function livingChildren(): readonly LivingChild[] {
-  return [...register.children.values()];
-}
-
-export function noteStarted(child: LivingChild): void {
-  register.children.set(child.pid, child);
-}
-
-export function noteEnded(child: LivingChild): void {
-  register.children.delete(child.pid);
-}
-
-/** The folder is removed when this process ends, unless `keepFolder` is called first. */
-export function removeFolderAtExit(folder: string): void {
-  register.folders.add(folder);
-}
-
-export function keepFolder(folder: string): void {
-  register.folders.delete(folder);
-}
-
-function ownRegister(): Register {
+function guard(): Guard {
   const existing = holder[key];
   if (existing !== undefined) return existing;
-  const created: Register = { children: new Map(), folders: new Set() };
-  holder[key] = created;
-  process.once("exit", () => undoEverything(created));
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    const onSignal = (): void => {
-      // Another listener ends the program in its own order, and our exit handler does the rest.
-      if (process.listenerCount(signal) > 1 + passiveListeners()) return;
-      undoEverything(created);
-      process.removeListener(signal, onSignal);
-      process.kill(process.pid, signal);
-    };
-    process.on(signal, onSignal);
+  const reaper = spawn("/bin/sh", ["-c", REAPER], {
+    argv0: "palisade-reaper",
+    cwd: "/",
+    detached: true, // Ctrl-C at the terminal must not reach it before us.
+    stdio: ["pipe", "ignore", "ignore"],
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
+  });
+  const warn = (cause: Error): void => process.emitWarning(`servers may outlive this process, the reaper is gone: ${cause.message}`);
+  const pipe = reaper.stdin as Socket;
+  for (const emitter of [reaper, pipe]) {
+    emitter.on("error", warn);
+    emitter.unref();
   }
+  const created: Guard = { children: new Map(), tell: (line) => pipe.write(`${line}\n`) };
+  holder[key] = created;
   return created;
 }
 
-/**
- * The listeners of signal-exit, which testcontainers loads: they end the process only where there
- * is no other listener. If each left it to the other, a signal would do nothing.
- */
-function passiveListeners(): number {
-  const known = process as unknown as { readonly __signal_exit_emitter__?: { readonly count: number } };
-  return known.__signal_exit_emitter__?.count ?? 0;
+/** The children of this process that are alive, oldest first. Tests fail when one is left over. */
+export function livingChildren(): readonly LivingChild[] {
+  return [...guard().children.values()];
 }
 
-function undoEverything(all: Register): void {
-  for (const { pid } of all.children.values()) killGroup(pid);
-  for (const folder of all.folders) {
-    try {
-      // A killed server may take a moment to be gone, and write a last file meanwhile.
-      rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 10 });
-    } catch (cause) {
-      process.stderr.write(`left behind: ${folder} (${(cause as Error).message})\n`);
-    }
-  }
+export function noteStarted(child: LivingChild): void {
+  guard().children.set(child.pid, child);
+  endsWithUs(child.pid);
+}
+
+export function noteEnded({ pid }: LivingChild): void {
+  guard().children.delete(pid);
+  outlivesUs(pid);
+}
+
+/** A process that the reaper kills, with its group. */
+export function endsWithUs(pid: number): void {
+  guard().tell(`+${pid}`);
+}
+
+/** It has ended, or may go on: only after `endsWithUs`. */
+export function outlivesUs(pid: number): void {
+  guard().tell(`-${pid}`);
+}
+
+/** Whoever has a path below this folder on its command line is killed. */
+export function usersEndWithUs(folder: string): void {
+  guard().tell(`?${folder}/`);
+}
+
+/** A new private folder below `root`. */
+export function scratchFolder(label: string, root = tmpdir()): string {
+  const folder = mkdtempSync(join(root, `palisade-${label}-`));
+  guard().tell(folder);
+  return folder;
 }
 
 /** SIGKILL to the child and to what it forked; a child that has already gone is what was wanted. */
@@ -93,95 +115,4 @@ export function killGroup(pid: number): void {
       if (code !== "ESRCH" && !(code === "EPERM" && target < 0)) throw cause;
     }
   }
-}
-
-export interface GuardedCommand {
-  readonly command: string;
-  readonly args: readonly string[];
-}
-
-interface OrphanGuard {
-  readonly name: "setpriv" | "reaper";
-  /** The command to spawn in place of the given one. */
-  wrap(target: GuardedCommand): GuardedCommand;
-  /** Called at once after the spawn, and when the child has gone. */
-  started(pid: number): void;
-  ended(pid: number): void;
-}
-
-// If we die between the fork and setpriv's prctl, no signal will ever come. The child then has
-// another parent, so it looks before it turns into the server.
-const STILL_OUR_CHILD = `[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"`;
-
-const kernelGuard: OrphanGuard = {
-  name: "setpriv",
-  // setpriv runs after the change of uid and gid, which would make the kernel forget the signal.
-  wrap: ({ command, args }) => ({
-    command: "setpriv",
-    args: ["--pdeathsig", "KILL", "--", "/bin/sh", "-c", STILL_OUR_CHILD, "sh", String(process.pid), command, ...args],
-  }),
-  started() {},
-  ended() {},
-};
-
-// Reads "+pid" and "-pid" lines. Its stdin ends when the last copy of our end of the pipe closes,
-// that is when we are gone, however we went.
-const reaperProgram = `
-const living = new Set();
-let rest = "";
-process.stdin.setEncoding("utf8");
-process.stdin.on("data", (text) => {
-  const lines = (rest + text).split("\\n");
-  rest = lines.pop();
-  for (const line of lines) line[0] === "+" ? living.add(Number(line.slice(1))) : living.delete(Number(line.slice(1)));
-});
-process.stdin.on("close", () => {
-  for (const pid of living) for (const target of [-pid, pid]) try { process.kill(target, "SIGKILL"); } catch {}
-});
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
-`;
-
-class ReaperGuard implements OrphanGuard {
-  readonly name = "reaper";
-  #reaper: ChildProcess | undefined;
-
-  wrap(target: GuardedCommand): GuardedCommand {
-    this.#pipe();
-    return target;
-  }
-
-  started(pid: number): void {
-    this.#pipe().write(`+${pid}\n`);
-  }
-
-  ended(pid: number): void {
-    this.#pipe().write(`-${pid}\n`);
-  }
-
-  #pipe(): Writable {
-    if (this.#reaper?.stdin?.writable !== true) {
-      const options = { argv0: "palisade-reaper", detached: true, stdio: ["pipe", "ignore", "ignore"], env: {} } as const;
-      const reaper = spawn(process.execPath, ["-e", reaperProgram], { ...options, stdio: [...options.stdio] });
-      reaper.on("error", (cause) => process.emitWarning(`the reaper could not start, servers may outlive this process: ${cause.message}`));
-      reaper.stdin?.on("error", (cause) => process.emitWarning(`the reaper is gone, servers may outlive this process: ${cause.message}`));
-      reaper.unref();
-      (reaper.stdin as unknown as { unref?: () => void } | null)?.unref?.();
-      this.#reaper = reaper;
-    }
-    return this.#reaper?.stdin as Writable;
-  }
-}
-
-let chosen: OrphanGuard | undefined;
-
-/** setpriv where it works, else the reaper. `PALISADE_ORPHAN_GUARD=reaper` asks for the second. */
-export function orphanGuard(): OrphanGuard {
-  chosen ??= process.env.PALISADE_ORPHAN_GUARD !== "reaper" && setprivWorks() ? kernelGuard : new ReaperGuard();
-  return chosen;
-}
-
-// BusyBox has a setpriv without --pdeathsig, and some sandboxes forbid prctl: only a try tells.
-function setprivWorks(): boolean {
-  if (process.platform !== "linux") return false;
-  return spawnSync("setpriv", ["--pdeathsig", "KILL", "--", "/bin/sh", "-c", ":"], { stdio: "ignore" }).status === 0;
 }

@@ -1,6 +1,6 @@
 // A child that is asked to do things over its channel and answers, several at once; between its
 // answers it may tell something of its own.
-import { type Child, type ChildSpec, startNode } from "./child.js";
+import { type Child, type NodeSpec, startNode } from "./program.js";
 
 type Message<Told> =
   | { readonly number: number; readonly answer: unknown }
@@ -19,10 +19,8 @@ export class AskedChild<Ask, Told = never> {
   readonly #waiting = new Map<number, Waiting>();
   #last = 0;
 
-  constructor(program: string, spec: Pick<ChildSpec, "name"> & { readonly nodeOptions?: readonly string[] } = {}) {
-    const { nodeOptions = [], ...rest } = spec;
-    const [first = program, ...others] = [...nodeOptions, program];
-    this.child = startNode(first, others, { ...rest, onMessage: (message) => this.#heard(message as Message<Told>) });
+  constructor(program: string, spec: Omit<NodeSpec, "onMessage"> = {}) {
+    this.child = startNode(program, [], { ...spec, onMessage: (message) => this.#heard(message as Message<Told>) });
     void this.child.waitForExit().then(() => this.#ended());
   }
 

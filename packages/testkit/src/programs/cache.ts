@@ -1,28 +1,13 @@
 // Keeps what was built, copied or downloaded for this machine, so that it happens once: in the
 // clone's node_modules, or in a temporary folder where that cannot be used. A half-built entry is
-// never seen: it is built under another name and renamed, and of two builders at once the first
-// wins. An entry that has lost some of its files is made anew.
+// never seen: it is built under another name and renamed, and of two builders at once the first wins.
 import { execFile } from "node:child_process";
-import {
-  access,
-  chmod,
-  constants,
-  lstat,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
+import { access, chmod, constants, lstat, mkdir, mkdtemp, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { arch, platform, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { keepFolder, removeFolderAtExit } from "../process/orphans.js";
+import { scratchFolder } from "../process/orphans.js";
 
 export const run = promisify(execFile);
 
@@ -51,23 +36,17 @@ interface Entry {
   readonly env?: Environment;
 }
 
-const ABANDONED_AFTER_MS = 600_000;
-
 /** The folder of this name, built now or in an earlier run. */
 export async function cached({ name, build, account, env = process.env }: Entry): Promise<string> {
   const refusals: string[] = [];
   for (const home of env.PALISADE_CACHE_DIR ? [env.PALISADE_CACHE_DIR] : await cacheHomes()) {
     const refusal = await unusable(home, account);
-    if (refusal !== undefined) {
-      refusals.push(`${home} (${refusal})`);
-      continue;
+    if (refusal === undefined) {
+      const entry = join(home, name);
+      if (!(await isThere(entry))) await buildAs(entry, build);
+      return join(entry, "content");
     }
-    const entry = join(home, name);
-    if (!(await isWhole(entry))) {
-      await removeDamaged(entry);
-      await buildIn(home, { name, build, account });
-    }
-    return join(entry, "content");
+    refusals.push(`${home} (${refusal})`);
   }
   const demand = `can be written, lets programs run${account === undefined ? "" : `, can be entered by uid ${account.uid}`}`;
   throw new NoPlace(
@@ -75,61 +54,21 @@ export async function cached({ name, build, account, env = process.env }: Entry)
   );
 }
 
-async function buildIn(home: string, { name, build, account }: Entry): Promise<void> {
-  for (const entry of await readdir(home)) {
-    // A builder that was killed leaves its workshop behind.
-    const found = entry.startsWith(`.${name}-`) ? await stat(join(home, entry)).catch(() => undefined) : undefined;
-    if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS)
-      await rm(join(home, entry), { recursive: true, force: true });
-  }
-  const workshop = await mkdtemp(join(home, `.${name}-`));
-  removeFolderAtExit(workshop);
+async function buildAs(entry: string, build: Entry["build"]): Promise<void> {
+  const workshop = scratchFolder("building", dirname(entry));
+  const content = join(workshop, "content");
   try {
-    const content = join(workshop, "content");
     await mkdir(content);
     // mkdtemp makes it private, and the umask may; the account works in there, and other users read it.
-    for (const folder of account === undefined ? [] : [workshop, content]) await chmod(folder, 0o755);
+    for (const folder of [workshop, content]) await chmod(folder, 0o755);
     await build(content);
-    await writeFile(join(workshop, "files"), String(await countFiles(content)));
-    await chmod(workshop, 0o755);
-    // Another builder may have been first; its entry is as good as ours.
-    await rename(workshop, join(home, name)).catch(onlyIf("ENOTEMPTY", "EEXIST"));
+    await rename(workshop, entry).catch((error: NodeJS.ErrnoException) => {
+      // Another builder may have been first; its entry is as good as ours.
+      if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
+    });
   } finally {
     await rm(workshop, { recursive: true, force: true });
-    keepFolder(workshop);
   }
-}
-
-async function countFiles(folder: string): Promise<number> {
-  return (await readdir(folder, { recursive: true })).length;
-}
-
-/** Temporary folders lose old files one by one, so an entry counts only while it has them all. */
-async function isWhole(entry: string): Promise<boolean> {
-  try {
-    return Number(await readFile(join(entry, "files"), "utf8")) === (await countFiles(join(entry, "content")));
-  } catch {
-    return false; // What cannot be read is not whole.
-  }
-}
-
-/**
- * Moved away before it is deleted, so that no other process sees it shrink. If another process has
- * just replaced it by a whole one, that one is put back.
- */
-async function removeDamaged(entry: string): Promise<void> {
-  if ((await stat(entry).catch(() => undefined)) === undefined) return;
-  const aside = await mkdtemp(`${entry}-damaged-`);
-  const moved = join(aside, "entry");
-  await rename(entry, moved).catch(onlyIf("ENOENT")); // Another process has moved it.
-  if (await isWhole(moved)) await rename(moved, entry).catch(onlyIf("ENOTEMPTY", "EEXIST"));
-  await rm(aside, { recursive: true, force: true });
-}
-
-function onlyIf(...expected: readonly string[]): (error: NodeJS.ErrnoException) => void {
-  return (error) => {
-    if (!expected.includes(error.code ?? "")) throw error;
-  };
 }
 
 /** Why entries cannot be kept there. initdb passes paths to a shell in double quotes. */

@@ -1,63 +1,87 @@
 // A TCP proxy in front of one server that breaks the network on demand. It knows bytes, not
 // protocols: Redis, Postgres and HTTP are the same to it. No byte is reordered, repeated or
 // invented. A fault is on when its call returns (the promise is for a port that opens or closes);
-// faults add up until `heal()`.
-import { createServer, type Socket } from "node:net";
+// faults add up until `heal()`. The rules are plain data that all connections share.
+import { once } from "node:events";
+import { createServer, type Server, Socket } from "node:net";
 import { setTimeout as expire } from "node:timers/promises";
 import { returnPort, takePort } from "../process/port-block.js";
-import {
-  Connection,
-  type Direction,
-  type Gate,
-  noTraffic,
-  type Rules,
-  reset,
-  type Traffic,
-  transparent,
-  type Upstream,
-} from "./connection.js";
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Requests flow from the client to the server, replies the other way. */
+export type Direction = "requests" | "replies";
+
+interface DirectionRules {
+  /** pass on · discard in silence · keep, in order, until told to deliver */
+  gate: "pass" | "drop" | "hold";
+  /** Each connection, old or new, ends after this many more bytes. */
+  cut: { readonly afterBytes: number } | undefined;
+}
+
+interface Rules extends Record<Direction, DirectionRules> {
+  /** Every chunk waits this long in the proxy, in both directions. */
+  delayMs: number;
+  /** New connections get no way to the server, and no answer. */
+  newConnectionsHang: boolean;
+  /** New connections are refused by the operating system. */
+  refusing: boolean;
+}
+
+interface DirectionTraffic {
+  passedBytes: number;
+  droppedBytes: number;
+  /** In the proxy right now: held, delayed, or waiting for a slow receiver. */
+  waitingBytes: number;
+}
+
+export type Traffic = Readonly<Record<Direction, DirectionTraffic>>;
+
+function transparent(): Rules {
+  const passing = (): DirectionRules => ({ gate: "pass", cut: undefined });
+  return { requests: passing(), replies: passing(), delayMs: 0, newConnectionsHang: false, refusing: false };
+}
+
+function noTraffic(): DirectionTraffic {
+  return { passedBytes: 0, droppedBytes: 0, waitingBytes: 0 };
+}
 
 export class FaultProxy {
   readonly host = "127.0.0.1";
   readonly #rules: Rules = transparent();
-  readonly #traffic: Traffic = noTraffic();
+  readonly #traffic: Traffic = { requests: noTraffic(), replies: noTraffic() };
   readonly #connections = new Set<Connection>();
   readonly #watchers = new Set<() => void>();
-  readonly #listener: Listener;
-  #upstream: Upstream;
+  #upstream: Address;
+  #port = 0;
+  /** Undefined while the port is closed: the system then refuses clients. */
+  #listener: Server | undefined;
+  #isOpenWanted = true;
+  #settled: Promise<void> = Promise.resolve();
   #serverDown = false;
   #stopped = false;
 
-  protected constructor(upstream: Upstream) {
+  protected constructor(upstream: Address) {
     this.#upstream = upstream;
-    this.#listener = new Listener((client) => {
-      if (this.#rules.refusing || this.#stopped) return reset(client);
-      const connection = new Connection({
-        client,
-        rules: this.#rules,
-        traffic: this.#traffic,
-        onTraffic: () => this.#changed(),
-        onClosed: () => this.#connections.delete(connection) && this.#changed(),
-      });
-      this.#connections.add(connection);
-      if (!this.#rules.newConnectionsHang) connection.connect(this.#upstream);
-      this.#changed();
-    });
   }
 
-  static async start({ upstream }: { readonly upstream: Upstream }): Promise<FaultProxy> {
+  static async start({ upstream }: { readonly upstream: Address }): Promise<FaultProxy> {
     return await new FaultProxy(upstream).open();
   }
 
   /** Once, on a free port. */
   protected async open(): Promise<this> {
-    await this.#listener.openSomewhere();
+    this.#port = await takePort();
+    await this.#openOrClose();
     return this;
   }
 
   /** Stays the same for the proxy's whole life. */
   get port(): number {
-    return this.#listener.port;
+    return this.#port;
   }
 
   /** The URL of the server, with this proxy's host and port in place of the server's own. */
@@ -156,7 +180,7 @@ export class FaultProxy {
   }
 
   /** The server is there again, perhaps elsewhere. */
-  async serverUp(upstream: Upstream = this.#upstream): Promise<void> {
+  async serverUp(upstream: Address = this.#upstream): Promise<void> {
     this.#upstream = upstream;
     this.#serverDown = false;
     await this.#openOrClose();
@@ -185,10 +209,11 @@ export class FaultProxy {
     if (this.#stopped) return;
     this.#stopped = true;
     this.cut();
-    await this.#listener.close();
+    await this.#openOrClose();
+    returnPort(this.#port);
   }
 
-  #setGate(direction: Direction, gate: Gate): void {
+  #setGate(direction: Direction, gate: DirectionRules["gate"]): void {
     this.#rules[direction].gate = gate;
     this.#pump();
   }
@@ -197,11 +222,44 @@ export class FaultProxy {
     for (const connection of [...this.#connections]) connection.pump();
   }
 
-  // In a partition no client is told that the server is gone.
-  #openOrClose(): Promise<void> {
-    if (this.#stopped) return Promise.resolve();
+  /** The last call counts, and is true when it resolves. */
+  async #openOrClose(): Promise<void> {
     const { refusing, newConnectionsHang } = this.#rules;
-    return this.#listener.set(refusing || (this.#serverDown && !newConnectionsHang) ? "closed" : "open");
+    // In a partition no client is told that the server is gone.
+    this.#isOpenWanted = !this.#stopped && !refusing && (newConnectionsHang || !this.#serverDown);
+    if (!this.#isOpenWanted) this.#close();
+    const open = (): Promise<void> => this.#open();
+    this.#settled = this.#settled.then(open, open); // An earlier failure was that caller's to report.
+    await this.#settled;
+  }
+
+  async #open(): Promise<void> {
+    if (!this.#isOpenWanted || this.#listener !== undefined) return;
+    const listener = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
+    await once(listener.listen({ port: this.#port, host: this.host, exclusive: true }), "listening");
+    this.#listener = listener.unref();
+    if (!this.#isOpenWanted) this.#close(); // Meanwhile.
+  }
+
+  #close(): void {
+    this.#listener?.close();
+    this.#listener = undefined;
+  }
+
+  #accept(client: Socket): void {
+    if (!this.#isOpenWanted) {
+      reset(client);
+      return;
+    }
+    const connection = new Connection(client, {
+      rules: this.#rules,
+      traffic: this.#traffic,
+      onTraffic: () => this.#changed(),
+      onClosed: () => this.#connections.delete(connection) && this.#changed(),
+    });
+    this.#connections.add(connection);
+    if (!this.#rules.newConnectionsHang) connection.connect(this.#upstream);
+    this.#changed();
   }
 
   #changed(): void {
@@ -209,80 +267,193 @@ export class FaultProxy {
   }
 }
 
-const ATTEMPTS = 50;
+/** What a connection has of its proxy. */
+interface Shared {
+  readonly rules: Rules;
+  readonly traffic: Traffic;
+  readonly onTraffic: () => void;
+  readonly onClosed: () => void;
+}
 
-/** The proxy's port, which stays the same while it is closed and opened again. */
-class Listener {
-  readonly host = "127.0.0.1";
-  #port = 0;
-  #door: { readonly shut: () => void } | undefined;
-  #wanted = false;
-  #opening: Promise<void> = Promise.resolve();
-  readonly #onClient: (client: Socket) => void;
+/** One client's connection through the proxy: its two sockets, its two directions, and its end. */
+class Connection {
+  readonly #client: Socket;
+  readonly #server = new Socket({ allowHalfOpen: true });
+  readonly #ways: readonly OneWay[];
+  readonly #onClosed: () => void;
+  #connected = false;
 
-  constructor(onClient: (client: Socket) => void) {
-    this.#onClient = onClient;
-  }
-
-  get port(): number {
-    return this.#port;
-  }
-
-  /** Opens on a free port. */
-  async openSomewhere(): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      this.#port = await takePort();
-      try {
-        this.#wanted = true;
-        return await this.#listen();
-      } catch (cause) {
-        if ((cause as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === ATTEMPTS) throw cause;
-      }
+  constructor(client: Socket, shared: Shared) {
+    this.#client = client;
+    this.#onClosed = shared.onClosed;
+    const onBudgetSpent = (): void => this.finish();
+    this.#ways = [
+      new OneWay("requests", { source: client, sink: this.#server, shared, onBudgetSpent }),
+      new OneWay("replies", { source: this.#server, sink: client, shared, onBudgetSpent }),
+    ];
+    for (const socket of [client, this.#server]) {
+      socket.setNoDelay(true);
+      socket.once("close", () => this.#closed());
     }
   }
 
-  /** Closed, the system refuses clients. The last call counts, and is true when it resolves. */
-  async set(state: "open" | "closed"): Promise<void> {
-    this.#wanted = state === "open";
-    if (!this.#wanted) this.#door?.shut();
-    const open = (): Promise<void> | undefined => (this.#door === undefined && this.#wanted ? this.#listen() : undefined);
-    // An earlier failure was that caller's to report.
-    this.#opening = this.#opening.then(open, open);
-    await this.#opening;
+  /** Opens the way to the server, once. */
+  connect({ host, port }: Address): void {
+    if (this.#connected) return;
+    this.#connected = true;
+    this.#server.connect(port, host);
   }
 
-  /** Closed for good. */
-  async close(): Promise<void> {
-    await this.set("closed");
-    returnPort(this.#port);
+  get lostBytes(): boolean {
+    return this.#ways.some((way) => way.lost);
   }
 
-  #listen(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const server = createServer({ allowHalfOpen: true, noDelay: true }, this.#onClient);
-      const gone = (): void => {
-        this.#door = undefined;
-      };
-      // The port is bound a moment before we are told. Earlier than that there is nothing to shut
-      // yet, and it is done when we are told.
-      const shut = (): void => {
-        if (!server.listening) return;
-        server.close();
-        gone();
-        resolve();
-      };
-      const failed = (cause: Error): void => {
-        gone();
-        reject(cause);
-      };
-      this.#door = { shut };
-      server.once("error", failed);
-      server.listen({ port: this.#port, host: this.host, exclusive: true }, () => {
-        server.unref();
-        server.off("error", failed);
-        if (this.#wanted) resolve();
-        else shut();
-      });
+  /** The rules have changed. */
+  pump(): void {
+    for (const way of this.#ways) way.pump();
+  }
+
+  /** Both sides see a reset, now; what was on its way is gone. */
+  cut(): void {
+    reset(this.#client);
+    reset(this.#server);
+  }
+
+  /** Ends it after what was passed on has arrived: a reset could overtake the last request. */
+  finish(): void {
+    if (this.#server.pending) this.#server.destroy();
+    else this.#server.destroySoon();
+    this.#client.destroySoon();
+  }
+
+  #closed(): void {
+    // A socket that was never connected does not close by itself.
+    if (this.#client.destroyed && !this.#connected) this.#server.destroy();
+    if (!this.#client.destroyed || !this.#server.destroyed) return;
+    for (const way of this.#ways) way.close();
+    this.#onClosed();
+  }
+}
+
+// Above this the source is no longer read, so that its own sender feels the pressure.
+const MOST_WAITING_BYTES = 1024 * 1024;
+
+type Parcel = { readonly arrivedAt: number } & ({ readonly bytes: Buffer } | { readonly sign: "end" | "reset" });
+
+interface Ends {
+  readonly source: Socket;
+  readonly sink: Socket;
+  readonly shared: Shared;
+  readonly onBudgetSpent: () => void;
+}
+
+/**
+ * One direction: an ordered, bounded queue from one socket to the other. Bytes, end and reset leave in
+ * the order they came, or not at all. The rules are asked whenever something is about to leave.
+ */
+class OneWay {
+  /** Bytes were discarded, so nothing may follow: the receiver would see a gap. */
+  lost = false;
+  readonly #direction: Direction;
+  readonly #ends: Ends;
+  readonly #traffic: DirectionTraffic;
+  #queue: Parcel[] = [];
+  #waitingBytes = 0;
+  /** Since the rule of cutting was set. */
+  #passedBytes = 0;
+  #cutBy: DirectionRules["cut"];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(direction: Direction, ends: Ends) {
+    this.#direction = direction;
+    this.#ends = ends;
+    this.#traffic = ends.shared.traffic[direction];
+    const { source, sink } = ends;
+    let failed = false;
+    source.on("data", (bytes: Buffer) => this.#accept({ bytes, arrivedAt: performance.now() }));
+    source.on("end", () => this.#accept({ sign: "end", arrivedAt: performance.now() }));
+    // A failed source is passed on as a reset; the error itself is not ours to report.
+    source.on("error", () => {
+      failed = true;
     });
+    source.on("close", () => failed && this.#accept({ sign: "reset", arrivedAt: performance.now() }));
+    sink.on("drain", () => this.pump());
   }
+
+  /** Lets out what may leave now; called again when rules, time or receiver change. */
+  pump(): void {
+    clearTimeout(this.#timer);
+    const { source, sink, shared } = this.#ends;
+    for (let parcel = this.#queue[0]; parcel !== undefined; parcel = this.#queue[0]) {
+      const gate = this.lost || sink.destroyed ? "drop" : shared.rules[this.#direction].gate;
+      if (gate === "hold" || (gate === "pass" && !this.#mayLeave(parcel))) break;
+      this.#queue.shift();
+      if ("bytes" in parcel) this.#count(-parcel.bytes.length);
+      if (gate === "pass") this.#deliver(parcel);
+      else {
+        this.lost ||= !sink.destroyed;
+        if ("bytes" in parcel) this.#traffic.droppedBytes += parcel.bytes.length;
+      }
+    }
+    if (this.#waitingBytes > MOST_WAITING_BYTES) source.pause();
+    else if (source.isPaused()) source.resume();
+    shared.onTraffic();
+  }
+
+  /** Forgets what is waiting, when the connection is over. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#count(-this.#waitingBytes);
+    this.#queue = [];
+  }
+
+  #accept(parcel: Parcel): void {
+    this.#queue.push(parcel);
+    if ("bytes" in parcel) this.#count(parcel.bytes.length);
+    this.pump();
+  }
+
+  #count(bytes: number): void {
+    this.#waitingBytes += bytes;
+    this.#traffic.waitingBytes += bytes;
+  }
+
+  #mayLeave(parcel: Parcel): boolean {
+    const { sink, shared } = this.#ends;
+    const unconnected = sink.pending && !sink.connecting;
+    if (unconnected || sink.writableNeedDrain) return false;
+    const remainingMs = parcel.arrivedAt + shared.rules.delayMs - performance.now();
+    if (remainingMs <= 0) return true;
+    this.#timer = setTimeout(() => this.pump(), Math.ceil(remainingMs));
+    return false;
+  }
+
+  #deliver(parcel: Parcel): void {
+    const { sink, shared, onBudgetSpent } = this.#ends;
+    if ("sign" in parcel) {
+      if (parcel.sign === "end") sink.end();
+      else reset(sink);
+      return;
+    }
+    if (sink.writableEnded) return;
+    const { cut } = shared.rules[this.#direction];
+    if (cut !== this.#cutBy) this.#passedBytes = 0;
+    this.#cutBy = cut;
+    const allowance = cut === undefined ? Number.POSITIVE_INFINITY : cut.afterBytes - this.#passedBytes;
+    const bytes = parcel.bytes.length <= allowance ? parcel.bytes : parcel.bytes.subarray(0, allowance);
+    this.#passedBytes += bytes.length;
+    this.#traffic.passedBytes += bytes.length;
+    if (bytes.length > 0) sink.write(bytes);
+    if (parcel.bytes.length >= allowance) onBudgetSpent();
+  }
+}
+
+/** Ends a socket the hard way (RST) if its state allows it, and in any case now. */
+export function reset(socket: Socket): void {
+  if (socket.destroyed) return;
+  // While its end is on the way, the system refuses the reset, and Node then forgets the socket
+  // without closing it: the process could never exit by itself.
+  const ending = socket.writableEnded && !socket.writableFinished;
+  if (socket.connecting || socket.pending || ending) socket.destroy();
+  else socket.resetAndDestroy();
 }

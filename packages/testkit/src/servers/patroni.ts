@@ -1,21 +1,19 @@
 // Three Postgres servers under Patroni, with etcd and HAProxy, all on this machine and with the
 // configuration files that users copy. Patroni and a whole Postgres have to be installed; HAProxy and
 // etcd are fetched where they are missing.
-import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmod, chown, copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newRoot } from "../postgres/local.js";
-import { killTree } from "../postgres/process-tree.js";
-import { type Child, startChild } from "../process/child.js";
-import { keepFolder } from "../process/orphans.js";
+import { usersEndWithUs } from "../process/orphans.js";
 import { returnPort, takePort } from "../process/port-block.js";
+import { killTree } from "../process/process-tree.js";
+import { type Child, startChild } from "../process/program.js";
 import { type Account, type Environment, isExecutable, run, serverAccount } from "../programs/cache.js";
 import { systemFolders } from "../programs/postgres.js";
 import { type Program, programOf } from "../programs/programs.js";
-import { FaultProxy } from "../proxy/fault-proxy.js";
-import type { Address } from "../redis/server.js";
+import { type Address, FaultProxy } from "../proxy/fault-proxy.js";
 import { accepts, isOk, startProgram } from "./server-program.js";
 
 interface PatroniPrograms {
@@ -87,16 +85,6 @@ export interface PatroniOptions {
 const SIZE = 3;
 const WHOLE_WITHIN_MS = 120_000;
 const POLL_MS = 100;
-/** Agents end with this process; what they started has no parent, and is found by its folder. */
-const END_WHEN_ALONE = `
-read -r _
-for try in 1 2 3 4 5; do
-  for process in /proc/[0-9]*; do
-    tr '\\0' ' ' 2>/dev/null < "$process/cmdline" | grep -qF -e "-D $1/" && kill -KILL "\${process#/proc/}"
-  done
-  sleep 0.2
-done`;
-
 interface Parts {
   readonly description: string;
   readonly nodes: readonly PatroniNode[];
@@ -105,7 +93,6 @@ interface Parts {
   readonly port: number;
   readonly folder: string;
   readonly password: string;
-  readonly keeper: ChildProcess;
 }
 
 export class PatroniCluster implements AsyncDisposable {
@@ -136,7 +123,8 @@ export class PatroniCluster implements AsyncDisposable {
       patroni: await copied(configuration.patroni, "patroni.yml"),
       haproxy: await copied(configuration.haproxy, "haproxy.cfg"),
     };
-    const keeper = watchOver(folder);
+    // What an agent started has no parent once the agent is dead.
+    usersEndWithUs(folder);
     const etcd = await startEtcd(programs.etcd, folder);
     const password = randomBytes(12).toString("hex");
     const common = { programs, configuration: files.patroni, folder, etcd: etcd.members, password };
@@ -155,7 +143,7 @@ export class PatroniCluster implements AsyncDisposable {
       env: { ...Object.fromEntries(addresses), POSTGRES_LISTEN: `127.0.0.1:${port}` },
       isReady: () => accepts(port),
     });
-    const cluster = new PatroniCluster({ description: programs.description, nodes, etcd, haproxy, port, folder, password, keeper });
+    const cluster = new PatroniCluster({ description: programs.description, nodes, etcd, haproxy, port, folder, password });
     try {
       for (const node of nodes) node.startAgent();
       await cluster.whole();
@@ -222,15 +210,13 @@ export class PatroniCluster implements AsyncDisposable {
   }
 
   async stop(): Promise<void> {
-    const { haproxy, etcd, nodes, keeper, folder } = this.#parts;
+    const { haproxy, etcd, nodes, folder } = this.#parts;
     await haproxy.kill();
     returnPort(this.port);
     await Promise.all(nodes.map((node) => node.killAgent()));
     await Promise.all(nodes.map((node) => node.stop()));
     await etcd.stop();
-    keeper.kill("SIGKILL");
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-    keepFolder(folder); // There is nothing left to remove at exit.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -248,19 +234,6 @@ interface Config {
 
 interface Members {
   readonly members?: readonly { readonly role: string }[];
-}
-
-/** A process that outlives this one, and ends every Postgres below the folder then. */
-function watchOver(folder: string): ChildProcess {
-  const keeper = spawn("/bin/sh", ["-c", END_WHEN_ALONE, "sh", folder], {
-    argv0: "palisade-keeper",
-    stdio: ["pipe", "ignore", "ignore"],
-    detached: true, // Ctrl-C at the terminal must not reach it before us.
-  });
-  keeper.on("error", (cause) => process.emitWarning(`nothing ends Postgres below ${folder} with this process: ${cause.message}`));
-  keeper.unref();
-  (keeper.stdin as unknown as { unref?: () => void } | null)?.unref?.();
-  return keeper;
 }
 
 /** An etcd of several members, which Patroni keeps its cluster in, in a folder that the caller removes. */

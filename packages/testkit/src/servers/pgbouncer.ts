@@ -2,10 +2,9 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SUPERUSER } from "../postgres/local.js";
-import type { Child } from "../process/child.js";
-import { keepFolder } from "../process/orphans.js";
+import { scratchFolder } from "../process/orphans.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { scratchFolder } from "../process/process-state.js";
+import type { Child } from "../process/program.js";
 import { programOf } from "../programs/programs.js";
 import { handOver, startProgram } from "./server-program.js";
 
@@ -68,7 +67,6 @@ export class Pgbouncer implements AsyncDisposable {
     await this.#child.kill();
     returnPort(this.port);
     await rm(this.#folder, { recursive: true });
-    keepFolder(this.#folder); // There is nothing left to remove at exit.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,10 +1,9 @@
 // A real Prometheus that scrapes what a test names, with the rules of a file, and its tool.
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Child } from "../process/child.js";
-import { keepFolder } from "../process/orphans.js";
+import { scratchFolder } from "../process/orphans.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { scratchFolder } from "../process/process-state.js";
+import type { Child } from "../process/program.js";
 import { run } from "../programs/cache.js";
 import { libraryVariable, programOf } from "../programs/programs.js";
 import { handOver, isOk, startProgram } from "./server-program.js";
@@ -73,7 +72,6 @@ scrape_configs: [{ job_name: ${job}, static_configs: [{ targets: ${JSON.stringif
     await this.#child.kill();
     returnPort(this.#port);
     await rm(this.#folder, { recursive: true });
-    keepFolder(this.#folder); // There is nothing left to remove at exit.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

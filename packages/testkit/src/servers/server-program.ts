@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { chmod, chown } from "node:fs/promises";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, startChild } from "../process/child.js";
+import { type Child, startChild } from "../process/program.js";
 import { libraryVariable, type Program } from "../programs/programs.js";
 
 interface Start {

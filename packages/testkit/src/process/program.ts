@@ -1,26 +1,29 @@
-// Starts a program as a child that cannot outlive this process, waits for a line of it, keeps the
-// last lines it said, and knows when it has gone. Ports and data belong to the callers.
+// A program as a child that cannot outlive this process: started, waited for by a line that it says,
+// asked to stop or killed; its last lines explain its end. Ports and data belong to the callers.
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { type GuardedCommand, killGroup, type LivingChild, noteEnded, noteStarted, orphanGuard } from "./orphans.js";
+import { fileURLToPath } from "node:url";
+import { killGroup, type LivingChild, noteEnded, noteStarted } from "./orphans.js";
 
 export interface ChildSpec {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to this process's environment; undefined takes a variable away. LD_* and DYLD_* reach only the command. */
+  /** Added to this process's environment; undefined takes a variable away. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
   /** What the child is called in messages and in `livingChildren()`; the command by default. */
   readonly name?: string;
-  /** Output is appended to this file, opened by us whatever the child's uid; else to a pipe. */
-  readonly logTo?: string;
-  /** Called with every line of output; only without `logTo`. */
+  /** Called with every line of output. */
   readonly onLine?: (line: string) => void;
   /** Called with every message of a Node child; opens a channel that `send` uses the other way. */
   readonly onMessage?: (message: unknown) => void;
+}
+
+/** Of a Node program. */
+export interface NodeSpec extends Omit<ChildSpec, "command" | "args"> {
+  /** Of Node, before the program. */
+  readonly nodeOptions?: readonly string[];
 }
 
 export interface ChildExit {
@@ -29,45 +32,42 @@ export interface ChildExit {
 }
 
 const LINES_KEPT = 200;
-const BYTES_READ = 16_384;
+const LONGEST_LINE = 16_384;
 /** What a process wrote before its end is read a little after it; a grandchild may hold its output open for longer. */
 const LAST_WORDS_MS = 50;
 
-/**
- * Starts the child. It dies with this process, whatever kills this process.
- *
- * The kernel's signal is bound to the THREAD that spawns: a child started in a worker thread dies
- * when that worker ends. Start shared servers in the main thread.
- */
 export function startChild(spec: ChildSpec): Child {
   return new Child(spec);
 }
 
 /** A Node program, with its arguments. */
-export function startNode(program: string, args: readonly string[], spec: Omit<ChildSpec, "command" | "args"> = {}): Child {
-  return new Child({ ...spec, command: process.execPath, args: [program, ...args] });
+export function startNode(program: string, args: readonly string[], { nodeOptions = [], ...spec }: NodeSpec = {}): Child {
+  return new Child({ ...spec, command: process.execPath, args: [...nodeOptions, program, ...args] });
 }
 
 export class Child implements LivingChild {
   readonly pid: number;
   readonly name: string;
   readonly #process: ChildProcess;
-  readonly #logTo: string | undefined;
   readonly #listeners = new Set<(line: string) => void>();
   readonly #gone: Promise<ChildExit>;
-  #lines: string[] = [];
+  readonly #lines: string[] = [];
   #exit: ChildExit | undefined;
 
-  constructor(spec: ChildSpec) {
-    this.name = spec.name ?? spec.command;
-    this.#logTo = spec.logTo;
-    if (spec.onLine !== undefined) this.#listeners.add(spec.onLine);
-    this.#process = spawnGuarded(spec);
-    this.#gone = this.#watch(spec.onMessage);
-    const pid = this.#process.pid;
-    if (pid === undefined) throw new Error(`${this.name} could not be started: ${spec.command} is missing or not executable`);
+  constructor({ command, args = [], name = command, env, onLine, onMessage, ...place }: ChildSpec) {
+    this.name = name;
+    if (onLine !== undefined) this.#listeners.add(onLine);
+    this.#process = spawn(command, args, {
+      ...place,
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "pipe", ...(onMessage === undefined ? [] : ["ipc" as const])],
+      // Its own session: Ctrl-C at the terminal reaches us, and we end the servers in our order.
+      detached: true,
+    });
+    this.#gone = this.#watch(onMessage);
+    const { pid } = this.#process;
+    if (pid === undefined) throw new Error(`${name} could not be started: ${command} is missing or not executable`);
     this.pid = pid;
-    orphanGuard().started(pid);
     noteStarted(this);
   }
 
@@ -100,9 +100,9 @@ export class Child implements LivingChild {
     });
     for (const line of this.#lines) listener(line);
     this.#listeners.add(listener);
-    const limit = setTimeout(() => killGroup(this.pid), withinMs);
+    const limit = setTimeout(() => killGroup(this.pid), withinMs); // It also keeps this process alive meanwhile.
     try {
-      const match = await Promise.race([said, this.waitForExit().then(() => undefined)]);
+      const match = await Promise.race([said, this.#gone.then(() => undefined)]);
       if (match === undefined) throw new Error(this.howItEnded());
       return match;
     } finally {
@@ -130,7 +130,7 @@ export class Child implements LivingChild {
   /** Asks first, then kills: for servers with something to finish. */
   async stop({ signal = "SIGTERM", graceMs = 5_000 }: { signal?: NodeJS.Signals; graceMs?: number } = {}): Promise<ChildExit> {
     this.signal(signal);
-    const limit = setTimeout(() => killGroup(this.pid), graceMs);
+    const limit = setTimeout(() => this.alive && killGroup(this.pid), graceMs);
     try {
       return await this.waitForExit();
     } finally {
@@ -140,7 +140,7 @@ export class Child implements LivingChild {
 
   /** The end of what it wrote, for error messages. */
   lastLines(count = 20): readonly string[] {
-    return (this.#logTo === undefined ? this.#lines : lastLinesOfFile(this.#logTo)).slice(-count);
+    return this.#lines.slice(-count);
   }
 
   /** One sentence for an error message: how it ended, and what it said last. */
@@ -157,7 +157,7 @@ export class Child implements LivingChild {
       let unfinished = "";
       stream?.setEncoding("utf8").on("data", (text: string) => {
         const parts = (unfinished + text).split("\n");
-        unfinished = (parts.pop() ?? "").slice(-BYTES_READ);
+        unfinished = (parts.pop() ?? "").slice(-LONGEST_LINE);
         for (const line of parts) this.#say(line);
       });
       stream?.once("close", () => unfinished !== "" && this.#say(unfinished));
@@ -168,10 +168,9 @@ export class Child implements LivingChild {
     if (onMessage !== undefined) child.on("message", onMessage).channel?.unref();
     return new Promise((resolve) => {
       child.once("exit", (code, signal) => {
-        this.#exit = { code, signal };
-        orphanGuard().ended(this.pid);
+        const exit = { code, signal };
+        this.#exit = exit;
         noteEnded(this);
-        const exit = this.#exit;
         const late = setTimeout(() => resolve(exit), LAST_WORDS_MS);
         child.once("close", () => {
           clearTimeout(late);
@@ -191,44 +190,29 @@ export class Child implements LivingChild {
   }
 }
 
-function lastLinesOfFile(path: string): readonly string[] {
-  try {
-    const lines = readFileSync(path).subarray(-BYTES_READ).toString("utf8").split("\n");
-    return lines.filter((line) => line.trim() !== "");
-  } catch (cause) {
-    return [`(${path} cannot be read: ${(cause as Error).message})`];
-  }
+/** Known by its place only: nothing of the gateway is imported here. */
+export const gatewayProgram = fileURLToPath(new URL("../../../gateway/dist/main.js", import.meta.url));
+
+export interface Serving extends AsyncDisposable {
+  readonly child: Child;
+  readonly url: string;
+  readonly adminUrl: string;
 }
 
-function spawnGuarded(spec: ChildSpec): ChildProcess {
-  const { command, args } = orphanGuard().wrap(withLoaderVariables(spec));
-  const log = spec.logTo === undefined ? undefined : openLog(spec.logTo);
-  try {
-    return spawn(command, args, {
-      env: { ...process.env, ...Object.fromEntries(Object.entries(spec.env ?? {}).filter(([name]) => !isLoaderVariable(name))) },
-      stdio: ["ignore", log ?? "pipe", log ?? "pipe", ...(spec.onMessage === undefined ? [] : ["ipc" as const])],
-      // Its own session: Ctrl-C at the terminal reaches us, and we end the servers in our order.
-      detached: true,
-      ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
-      ...(spec.uid === undefined ? {} : { uid: spec.uid }),
-      ...(spec.gid === undefined ? {} : { gid: spec.gid }),
-    });
-  } finally {
-    if (log !== undefined) closeSync(log);
-  }
+interface ServingSpec extends NodeSpec {
+  /** The gateway when absent; else one that says where it listens as the gateway does. */
+  readonly program?: string;
+  readonly withinMs?: number;
 }
 
-function openLog(path: string): number {
-  mkdirSync(dirname(path), { recursive: true });
-  return openSync(path, "a");
-}
-
-// setpriv and sh must not load the libraries that were meant for the server, so these variables are
-// set by env(1), last in the chain.
-const isLoaderVariable = (name: string): boolean => name.startsWith("LD_") || name.startsWith("DYLD_");
-
-function withLoaderVariables({ command, args = [], env = {} }: ChildSpec): GuardedCommand {
-  const variables = Object.entries(env).filter(([name, value]) => isLoaderVariable(name) && value !== undefined);
-  if (variables.length === 0) return { command, args };
-  return { command: "env", args: [...variables.map(([name, value]) => `${name}=${value}`), command, ...args] };
+/** The gateway on free ports of this machine, when its log says where it listens. Fails with its last words. */
+export async function startServing({ program = gatewayProgram, withinMs, env, ...spec }: ServingSpec): Promise<Serving> {
+  // What was set for other gateways must not reach this one.
+  const foreign = Object.keys(process.env).filter((variable) => variable.startsWith("PALISADE_") || variable === "ADMIN_HOST");
+  const cleared = Object.fromEntries(foreign.map((variable) => [variable, undefined]));
+  const own = { ...cleared, HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0", ...env };
+  const child = startNode(program, [], { name: "palisade-gateway", ...spec, env: own });
+  const [line] = await child.says(/^{.*"msg":"listening".*}$/, withinMs);
+  const { url, adminUrl = url } = JSON.parse(line) as { readonly url: string; readonly adminUrl?: string };
+  return { child, url, adminUrl, [Symbol.asyncDispose]: async () => void (await child.stop()) };
 }
