@@ -1,7 +1,7 @@
 // The pages that are made of other sources are current, and complete.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { Problem, problemCodes } from "../../packages/gateway/src/http/answer.js";
+import { Problem, problemCodes } from "../../packages/gateway/src/http/problems.js";
 import { settings } from "../../packages/gateway/src/settings/settings.js";
 import { errorsPage, settingsPage } from "../site/reference-pages.mjs";
 

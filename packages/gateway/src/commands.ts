@@ -2,19 +2,25 @@
 // comes from the environment alone.
 import { parseArgs } from "node:util";
 import { fencedTables, inspectFences, unfence } from "@palisade/guard";
-import { createGateway, type Gateway } from "./gateway.js";
+import { bringUpToDate, connectToLock, createGateway, type Gateway } from "./gateway.js";
 import { makeApiKey } from "./http/api-keys.js";
 import { apiKeyFile } from "./http/auth.js";
 import { firstIssue } from "./http/schemas.js";
-import { bringUpToDate } from "./migrate-at-start.js";
 import { createLog } from "./observe/log.js";
 import { recover } from "./recover.js";
-import { type EnvironmentSettings, GatewayConfigError, hasCredentials, readEnvironment, verifyMode } from "./settings/config.js";
 import { loadCredentials } from "./settings/credentials.js";
-import { type Setting, type Settings, settings as table } from "./settings/settings.js";
+import {
+  type EnvironmentSettings,
+  GatewayConfigError,
+  hasCredentials,
+  readEnvironment,
+  type Setting,
+  type Settings,
+  settings as table,
+  verifyMode,
+} from "./settings/settings.js";
 import { withClient } from "./store/database-url.js";
 import { distribute, grantRoles, MOST_SHARDS } from "./store/migrate.js";
-import { connectToLock } from "./verify-with-lock.js";
 import { version } from "./version.generated.js";
 
 const naming = (key: keyof Settings): string => table[key].env;

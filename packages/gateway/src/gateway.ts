@@ -1,37 +1,26 @@
-// One gateway from start to stop: puts the parts together, opens the two ports, and closes
-// everything in the order that loses no accepted request.
+// One gateway from start to stop: puts the parts together, waits for its database and brings that up
+// to date, opens the two ports, and closes everything in the order that loses no accepted request.
 import type { RequestListener, Server } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Locker } from "@palisade/lock";
 import type { OperatorPage } from "@palisade/page";
 import type { Express } from "express";
-import { createApp } from "./app.js";
-import type { FencedStore, Readiness } from "./fenced-store.js";
+import type { FencedStore, Readiness, ReadinessCheck, VerifyToken } from "./fenced-store.js";
+import { createAdminApp, MAX_ADMIN_CONNECTIONS, mountPage } from "./http/admin.js";
 import { BODY_BUDGET_BYTES, BodyBudget } from "./http/body.js";
-import { Dispatcher, MAX_REQUESTS, RateLimit } from "./http/dispatcher.js";
+import { Dispatcher, MAX_REQUESTS, RateLimit, type Serving } from "./http/dispatcher.js";
 import { openApiText } from "./http/openapi.js";
-import { mountPage } from "./http/operator-page.js";
-import { noteRefused } from "./http/routes/reports.js";
-import {
-  closeServer,
-  createAdminApp,
-  createGatewayServer,
-  type GatewayServer,
-  listenOn,
-  MAX_ADMIN_CONNECTIONS,
-  notListening,
-  urlOf,
-} from "./http/server.js";
-import { presetLimits, type ServerLimits, type StoreLimits, serverLimits, storeLimits } from "./limits.js";
-import { bringUpToDate, refuseUnfitDatabase } from "./migrate-at-start.js";
+import { createApp } from "./http/routes.js";
+import { closeServer, createGatewayServer, type GatewayServer, listenOn, type ServerLimits, serverLimits, urlOf } from "./http/server.js";
+import { presetLimits, type StoreLimits, storeLimits } from "./limits.js";
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
 import { RefusalRing } from "./observe/refusals.js";
-import { openStore, type StoreConfig } from "./postgres-store.js";
-import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, verifyMode } from "./settings/config.js";
+import { openStore } from "./postgres-store.js";
 import { type Credentials, loadCredentials } from "./settings/credentials.js";
-import type { Settings } from "./settings/settings.js";
-import { MigrationError } from "./store/migrate.js";
-import { connectToLock, lockReadiness, verifyWith } from "./verify-with-lock.js";
+import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, type Settings, verifyMode } from "./settings/settings.js";
+import { EngineError } from "./store/engine.js";
+import { demandFitDatabase, MigrationError, migrate } from "./store/migrate.js";
 
 /** One gateway of this process, not yet listening. */
 export interface Gateway {
@@ -96,11 +85,10 @@ export function createGatewayWith(limits: GatewayLimits, config: GatewayConfig, 
   const naming = options.naming ?? ((key) => key);
   const settings = resolveSettings(config, naming);
   const credentials = loadCredentials(settings, naming, limits.jwksMaxAgeMs);
-  return new RunningGateway({ settings, limits, credentials, log: options.log ?? createLog(settings.logLevel) });
+  return new RunningGateway(settings, { limits, credentials, log: options.log ?? createLog(settings.logLevel) });
 }
 
-interface GatewayParts {
-  readonly settings: Settings;
+interface Made {
   readonly limits: GatewayLimits;
   readonly credentials: Credentials;
   readonly log: Log;
@@ -112,12 +100,10 @@ class RunningGateway implements Gateway {
   readonly #limits: GatewayLimits;
   readonly #credentials: Credentials;
   readonly #log: Log;
-  readonly #budget: BodyBudget;
-  readonly #metrics: Metrics;
+  readonly #serving: Serving;
   readonly #dispatcher: Dispatcher;
   #store: FencedStore | undefined;
   #page: OperatorPage | undefined;
-  readonly #refusals = new RefusalRing();
   #lock: Locker | undefined;
   readonly #ending = new AbortController();
   #opening: Promise<void> | undefined;
@@ -125,27 +111,34 @@ class RunningGateway implements Gateway {
   #urls: { readonly api: string; readonly admin: string } | undefined;
   #closing: Promise<{ readonly unfinished: number }> | undefined;
 
-  constructor({ settings, limits, credentials, log }: GatewayParts) {
+  constructor(settings: Settings, { limits, credentials, log }: Made) {
     this.#settings = settings;
     this.#limits = limits;
     this.#credentials = credentials;
     this.#log = log;
-    this.#budget = new BodyBudget(limits.bodyBudgetBytes ?? Math.max(BODY_BUDGET_BYTES, settings.bodyLimitBytes));
-    this.#metrics = new Metrics({
-      stats: () => this.#store?.stats(),
-      requestsInFlight: () => this.#dispatcher.inFlight,
-      bodyBytesHeld: () => this.#budget.heldBytes,
-    });
-    this.#dispatcher = new Dispatcher({
+    const gateway = this;
+    const budget = new BodyBudget(limits.bodyBudgetBytes ?? Math.max(BODY_BUDGET_BYTES, settings.bodyLimitBytes));
+    this.#serving = {
+      get store(): FencedStore {
+        if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
+        return gateway.#store;
+      },
       authenticator: credentials.authenticator,
       rateLimit: new RateLimit(settings.rateLimitPerSecond),
-      budget: this.#budget,
+      budget,
+      bodyLimitBytes: settings.bodyLimitBytes,
       maxRequests: limits.maxRequests ?? MAX_REQUESTS,
       log,
-      metrics: this.#metrics,
-      onRefusal: (problem, context) => noteRefused(this.#refusals, problem, context),
-    });
-    this.app = this.#createApp();
+      metrics: new Metrics({
+        stats: () => this.#store?.stats(),
+        requestsInFlight: () => this.#dispatcher.inFlight,
+        bodyBytesHeld: () => budget.heldBytes,
+      }),
+      refusals: new RefusalRing(),
+      description: openApiText(),
+    };
+    this.#dispatcher = new Dispatcher(this.#serving);
+    this.app = createApp(this.#dispatcher);
   }
 
   get url(): string {
@@ -165,71 +158,6 @@ class RunningGateway implements Gateway {
     await this.#opening;
   }
 
-  async listen(): Promise<void> {
-    await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
-    const { host, port, adminHost, adminPort, idleTimeoutMs } = this.#settings;
-    const limits = { ...serverLimits, ...this.#limits, idleTimeoutMs };
-    const api = createGatewayServer(this.app, limits);
-    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#metrics.text() });
-    if (this.#settings.page === "on") this.#page = this.#mountPage(adminApp);
-    const admin = createGatewayServer(adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS });
-    this.#servers = { api, admin };
-    await listenOn(api, { host, port });
-    await listenOn(admin, { host: adminHost ?? host, port: adminPort });
-    this.#urls = { api: urlOf(api), admin: urlOf(admin) };
-    this.#log.info(
-      { url: this.url, adminUrl: this.adminUrl, credentials: this.#credentials.summary, verify: verifyMode(this.#settings) },
-      "listening",
-    );
-  }
-
-  async reloadCredentials(): Promise<void> {
-    try {
-      await this.#credentials.reload();
-      this.#log.info({ credentials: this.#credentials.summary }, "the credentials were read again");
-    } catch (error) {
-      this.#log.error({ err: error }, "not all credentials could be read again");
-    }
-  }
-
-  close(): Promise<{ readonly unfinished: number }> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  #createApp(): Express {
-    const gateway = this;
-    return createApp({
-      get store(): FencedStore {
-        return gateway.#openStore;
-      },
-      dispatcher: this.#dispatcher,
-      refusals: this.#refusals,
-      metrics: this.#metrics,
-      budget: this.#budget,
-      bodyLimitBytes: this.#settings.bodyLimitBytes,
-      description: openApiText(),
-    });
-  }
-
-  #mountPage(adminApp: Express): OperatorPage {
-    return mountPage(adminApp, {
-      dispatcher: this.#dispatcher,
-      authenticator: this.#credentials.authenticator,
-      budget: this.#budget,
-      metrics: this.#metrics,
-      refusals: this.#refusals,
-      log: this.#log,
-      store: this.#openStore,
-      lock: this.#lock,
-    });
-  }
-
-  get #openStore(): FencedStore {
-    if (this.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
-    return this.#store;
-  }
-
   async #open(): Promise<void> {
     const settings = this.#settings;
     if (this.#credentials.isOpen)
@@ -238,9 +166,25 @@ class RunningGateway implements Gateway {
       );
     if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
     else await refuseUnfitDatabase(settings.databaseUrl, storeLimits({ ...settings, ...this.#limits }).connectTimeoutMs);
-    if (settings.redisUrls !== undefined && (verifyMode(settings) !== "off" || settings.page === "on"))
+    const mode = verifyMode(settings);
+    if (settings.redisUrls !== undefined && (mode !== "off" || settings.page === "on"))
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
-    this.#store = await openStore(this.#storeConfig());
+    const lock = this.#verifyingLock;
+    const { verify: _mode, ...storeSettings } = settings;
+    this.#store = await openStore({
+      // A document may be as large as the body that brings it.
+      documentLimitBytes: Math.max(presetLimits.documentLimitBytes, settings.bodyLimitBytes),
+      ...storeSettings,
+      ...this.#limits,
+      memory: settings.restoreCheck === "on" ? lock?.fleet : undefined,
+      verify: lock === undefined ? undefined : verifyWith(lock, this.#log),
+      verifyUnreachable: mode === "open" ? "accept" : "refuse",
+      observe: (event) => {
+        this.#serving.metrics.storeEvent(event);
+        if (event.kind === "connection_error") this.#log.warn({ err: event.error }, "a connection to Postgres failed");
+        if (event.kind === "refused_by_database") this.#log.warn({ err: event.error }, "Postgres did not execute a write");
+      },
+    });
     const { checks } = await this.#store.ready();
     const encoding = checks.find(({ name, status }) => name === "encoding" && status === "failed");
     if (encoding !== undefined) {
@@ -252,23 +196,29 @@ class RunningGateway implements Gateway {
     this.#credentials.watch(() => void this.reloadCredentials());
   }
 
-  #storeConfig(): StoreConfig {
-    const { verify: _mode, ...settings } = this.#settings;
-    const lock = this.#verifyingLock;
-    return {
-      // A document may be as large as the body that brings it.
-      documentLimitBytes: Math.max(presetLimits.documentLimitBytes, settings.bodyLimitBytes),
-      ...settings,
-      ...this.#limits,
-      memory: settings.restoreCheck === "on" ? lock?.fleet : undefined,
-      verify: lock === undefined ? undefined : verifyWith(lock, this.#log),
-      verifyUnreachable: verifyMode(this.#settings) === "open" ? "accept" : "refuse",
-      observe: (event) => {
-        this.#metrics.storeEvent(event);
-        if (event.kind === "connection_error") this.#log.warn({ err: event.error }, "a connection to Postgres failed");
-        if (event.kind === "refused_by_database") this.#log.warn({ err: event.error }, "Postgres did not execute a write");
-      },
-    };
+  async listen(): Promise<void> {
+    await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
+    const { host, port, adminHost, adminPort, idleTimeoutMs, page } = this.#settings;
+    const limits = { ...serverLimits, ...this.#limits, idleTimeoutMs };
+    const api = createGatewayServer(this.app, limits);
+    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#serving.metrics.text() });
+    if (page === "on") this.#page = mountPage({ app: adminApp, dispatcher: this.#dispatcher, serving: this.#serving, lock: this.#lock });
+    const admin = createGatewayServer(adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS });
+    this.#servers = { api, admin };
+    await listenOn(api, { host, port });
+    await listenOn(admin, { host: adminHost ?? host, port: adminPort });
+    this.#urls = { api: urlOf(api), admin: urlOf(admin) };
+    const { url, adminUrl } = this;
+    this.#log.info({ url, adminUrl, credentials: this.#credentials.summary, verify: verifyMode(this.#settings) }, "listening");
+  }
+
+  async reloadCredentials(): Promise<void> {
+    try {
+      await this.#credentials.reload();
+      this.#log.info({ credentials: this.#credentials.summary }, "the credentials were read again");
+    } catch (error) {
+      this.#log.error({ err: error }, "not all credentials could be read again");
+    }
   }
 
   /** The page looks at the lock also where tokens are taken on trust. */
@@ -287,6 +237,11 @@ class RunningGateway implements Gateway {
     };
   }
 
+  close(): Promise<{ readonly unfinished: number }> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
   async #close(): Promise<{ readonly unfinished: number }> {
     const { drainMs, unreadyMs } = this.#settings;
     const { lastRequestMs = drainMs / 10 } = this.#limits;
@@ -295,7 +250,7 @@ class RunningGateway implements Gateway {
     this.#page?.close();
     const closed: Promise<void>[] = [];
     // /ready already fails; a load balancer in front gets the time to notice.
-    if (this.#servers !== undefined && unreadyMs > 0) await new Promise((resolve) => setTimeout(resolve, unreadyMs));
+    if (this.#servers !== undefined && unreadyMs > 0) await sleep(unreadyMs);
     const endsAt = performance.now() + drainMs;
     const leftMs = (): number => Math.max(0, endsAt - performance.now());
     if (this.#servers !== undefined) {
@@ -323,11 +278,126 @@ class RunningGateway implements Gateway {
   }
 }
 
+function notListening(): never {
+  throw new Error("the gateway is not listening: await listen() first");
+}
+
 async function within(work: Promise<void>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
+  const timer = new AbortController();
+  await Promise.race([work, sleep(limitMs, undefined, { signal: timer.signal }).catch(() => undefined)]);
+  timer.abort();
+}
+
+// The lock, which is asked whether it ever issued a token, once per raise. "Could not be asked" must
+// stay distinct from "never issued": the first is a fault, the second an alarm (G4).
+
+// A write waits for the answer, so it must come soon or not at all.
+const ANSWER_WITHIN_MS = 1_000;
+
+// Imported only here: a gateway that trusts tokens needs no Redis client in its memory.
+export async function connectToLock(redisUrls: readonly string[], namespace: string | undefined): Promise<Locker> {
+  const { createLocker } = await import("@palisade/lock");
+  return createLocker({
+    nodes: redisUrls,
+    label: "palisade-gateway",
+    waitMs: ANSWER_WITHIN_MS,
+    ...(namespace === undefined ? {} : { namespace }),
   });
-  await Promise.race([work, limit]);
-  clearTimeout(timer);
+}
+
+/** Not "failed": holders whose token already is the fence can write without the lock. */
+async function lockReadiness(lock: Locker): Promise<ReadinessCheck> {
+  try {
+    await lock.ready();
+    return { name: "lock", status: "ok", detail: "a quorum of its nodes answers" };
+  } catch (error) {
+    return {
+      name: "lock",
+      status: "warning",
+      detail: `tokens that would raise a fence cannot be verified: ${error instanceof Error ? error.message : String(error)}`,
+    };
+  }
+}
+
+function verifyWith(lock: Locker, log: Log): VerifyToken {
+  return async (resource, token) => {
+    try {
+      return (await lock.fleet.issued(resource, token)) ? "issued" : "unissued";
+    } catch (error) {
+      log.warn({ resource, token, err: error }, "the lock could not be asked whether it issued this token");
+      return "unreachable";
+    }
+  };
+}
+
+// The database at start. A gateway and its Postgres may be started together, so it is waited for;
+// errors that waiting cannot mend end the start.
+
+const PAUSE_MS = 1_000;
+// Postgres does not listen yet, is still starting up (57P03), is short of connections (53300), or
+// waits for its promotion (25006).
+const passing = new Set(["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "57P03", "53300", "25006"]);
+
+interface Wait {
+  readonly maxWaitMs?: number;
+  /** Aborts when the gateway is to end: then this ends, and the schema may be as it was. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Ends the start on a database that no gateway may write to. A standby may be promoted, and is
+ * waited for.
+ */
+export async function bringUpToDate(databaseUrl: string, log: Log, wait: Wait = {}): Promise<void> {
+  await onceThere(log, wait, async () => {
+    await demandFitDatabase(databaseUrl);
+    const { applied } = await migrate(databaseUrl);
+    if (applied.length > 0) log.info({ applied }, "the schema was brought up to date");
+  });
+}
+
+/**
+ * For a gateway that does not migrate, which starts while Postgres is away, silent or a standby: it
+ * is not ready until that has passed.
+ */
+async function refuseUnfitDatabase(databaseUrl: string, timeoutMs: number): Promise<void> {
+  try {
+    await demandFitDatabase(databaseUrl, timeoutMs);
+  } catch (error) {
+    if (error instanceof EngineError && !isPassing(error)) throw error;
+  }
+}
+
+async function onceThere(log: Log, { maxWaitMs = 30_000, signal }: Wait, work: () => Promise<void>): Promise<void> {
+  const startedAt = performance.now();
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const waitedMs = performance.now() - startedAt;
+      if (!isPassing(error)) throw error;
+      if (waitedMs > maxWaitMs)
+        throw new Error(`Postgres was not there within ${(waitedMs / 1_000).toFixed(1)} s: ${reasonOf(error)}`, { cause: error });
+      log.warn({ code: codeOf(error), reason: reasonOf(error) }, "Postgres is not there yet");
+      // A wait that was cut short has nothing more to say.
+      await sleep(Math.min(PAUSE_MS, maxWaitMs), undefined, { signal }).catch(() => undefined);
+      if (signal?.aborted === true) throw error;
+    }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function isPassing(error: unknown): boolean {
+  const code = codeOf(error);
+  return code !== undefined && passing.has(code);
+}
+
+/** The code of an error or of what caused it. */
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code } = error as NodeJS.ErrnoException;
+  return code !== undefined && passing.has(code) ? code : (codeOf(error.cause) ?? code);
 }

@@ -3,6 +3,5 @@
 export { createGateway, type Gateway, type GatewayOptions, type OpenOptions } from "./gateway.js";
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
 export { openApiDocument } from "./http/openapi.js";
-export { type GatewayConfig, GatewayConfigError, type Naming } from "./settings/config.js";
-export type { Settings } from "./settings/settings.js";
+export { type GatewayConfig, GatewayConfigError, type Naming, type Settings } from "./settings/settings.js";
 export { grantRoles, MigrationError, type MigrationReport, migrate } from "./store/migrate.js";

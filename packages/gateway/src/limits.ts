@@ -1,22 +1,5 @@
-// How much the gateway takes on at a time, and how long it waits: its servers first, then the store.
-// Three of these can be set (settings/settings.ts); nobody has a reason to move the others, but tests
-// do, to see them reached.
-
-export interface ServerLimits {
-  readonly maxConnections: number;
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-}
-
-/** Of the API. Tests give others. */
-export const serverLimits: ServerLimits = {
-  // Some hundred MB of sockets; a machine that has fewer files to open refuses earlier by itself.
-  maxConnections: 10_000,
-  // Whoever takes longer to send a header holds a connection for nothing.
-  headersTimeoutMs: 10_000,
-  // The largest body by a slow line.
-  requestTimeoutMs: 30_000,
-};
+// How much the store takes on at a time, and how long it waits. Three of these can be set
+// (settings/settings.ts); nobody has a reason to move the others, but tests do, to see them reached.
 
 export interface StoreLimits {
   /** Connections that read. */

@@ -15,7 +15,7 @@ import {
   serve,
   unfenceTable,
 } from "./commands.js";
-import { GatewayConfigError } from "./settings/config.js";
+import { GatewayConfigError } from "./settings/settings.js";
 
 const commands: Readonly<Record<string, (args: readonly string[]) => Promise<number> | number>> = {
   serve,

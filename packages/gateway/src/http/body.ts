@@ -1,11 +1,12 @@
-// The body of a request: accepted media types, the limit of one body and of all together, UTF-8. It
-// is read only when a route asks for it. What the JSON holds is judged in json-text.ts.
+// The body of a request: accepted media types, the limit of one body and of all together, UTF-8, and
+// whether it is JSON that the store can keep exactly. It is read only when a route asks for it, and
+// passed on as the text that it was: parsing and printing it would round 12345678901234567890.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { z } from "zod";
-import { Problem } from "./answer.js";
+import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from "../fence/json.js";
 import { markDiscarding, markReceiving } from "./connection-state.js";
-import { jsonFault } from "./json.js";
+import { notApplied, Problem } from "./problems.js";
 import type { RequestContext, RequestHeaders } from "./request.js";
 import { firstIssue } from "./schemas.js";
 
@@ -35,32 +36,73 @@ export class BodyBudget {
   }
 }
 
-/** The body as what the schema says. */
+/** How much of a body is read. */
+interface Limits {
+  readonly budget: BodyBudget;
+  /** Of one body: the longest that is taken. */
+  readonly bodyLimitBytes: number;
+}
+
+/** The body as JSON text that the store can keep. Its bytes stay counted until the request is answered. */
+export async function readText(context: RequestContext, purpose: keyof typeof mediaTypes, limits: Limits): Promise<string | Problem> {
+  const unreadable = mediaTypeFault(context.headers, purpose);
+  if (unreadable !== undefined) return unreadable;
+  const text = await receive(context, limits);
+  return text instanceof Problem ? text : (jsonFault(text, limits.bodyLimitBytes) ?? text);
+}
+
+/** Of what an operator orders. */
+const SMALL_BODY_BYTES = 16 * 1024;
+
+/** A small body as what the schema says. */
 export async function readJson<S extends z.ZodType>(
   context: RequestContext,
   schema: S,
-  { limitBytes, budget }: { readonly limitBytes: number; readonly budget: BodyBudget },
+  budget: BodyBudget,
 ): Promise<z.output<S> | Problem> {
-  const unreadable = mediaTypeFault(context.headers, "document");
-  if (unreadable !== undefined) return unreadable;
-  const text = await readBody(context, limitBytes, budget);
+  const text = await readText(context, "document", { budget, bodyLimitBytes: SMALL_BODY_BYTES });
   if (text instanceof Problem) return text;
-  const fault = jsonFault(text, limitBytes);
-  if (fault !== undefined) return fault;
   const parsed = schema.safeParse(JSON.parse(text));
   return parsed.success ? parsed.data : new Problem("json_invalid", firstIssue(parsed.error));
+}
+
+/** What a body may be sent as. */
+export const mediaTypes = {
+  document: ["application/json"],
+  merge_patch: ["application/merge-patch+json", "application/json"],
+} as const satisfies Record<string, readonly string[]>;
+const UTF8 = /^charset=(?:utf-8|"utf-8")$/i;
+
+/**
+ * Only JSON in UTF-8, not compressed. A merge patch names itself or is plain JSON; other patch
+ * formats would be misread as documents.
+ */
+export function mediaTypeFault(headers: RequestHeaders, purpose: keyof typeof mediaTypes): Problem | undefined {
+  if (headers.contentEncoding !== undefined && headers.contentEncoding.toLowerCase() !== "identity") {
+    return unsupportedMedia("Compressed bodies are not accepted; send the JSON as it is.");
+  }
+  const field = headers.contentType;
+  if (field === "application/json") return undefined;
+  const types: readonly string[] = mediaTypes[purpose];
+  if (field === undefined) return unsupportedMedia(`The Content-Type header is missing; it must be ${types.join(" or ")}.`);
+  const [type = "", ...parameters] = field.split(";").map((part) => part.trim());
+  if (!types.includes(type.toLowerCase())) return unsupportedMedia(`The Content-Type must be ${types.join(" or ")}.`);
+  if (!parameters.every((parameter) => UTF8.test(parameter)))
+    return unsupportedMedia("JSON is UTF-8; no other charset or parameter is accepted.");
+  return undefined;
+}
+
+function unsupportedMedia(detail: string): Problem {
+  return new Problem("media_type_unsupported", detail);
 }
 
 /** Requests with `Expect: 100-continue` that have not been told to continue. */
 export const awaitsContinue = new WeakSet<IncomingMessage>();
 
-/**
- * The whole body as text; a body that ends too early is refused. Its bytes stay counted in
- * `context.heldBytes` until the request is answered.
- */
-export function readBody(context: RequestContext, limitBytes: number, budget: BodyBudget): Promise<string | Problem> {
+/** The whole body as text; a body that ends too early is refused. */
+function receive(context: RequestContext, { budget, bodyLimitBytes }: Limits): Promise<string | Problem> {
   const { request, response } = context;
-  if (Number(context.headers.contentLength ?? 0) > limitBytes) return Promise.resolve(tooLarge(limitBytes));
+  if (Number(context.headers.contentLength ?? 0) > bodyLimitBytes) return Promise.resolve(tooLarge(bodyLimitBytes));
   if (request.readableDidRead || request.readableEnded) return Promise.resolve(readElsewhere());
   // Gone before the first listener (the credential was checked asynchronously): no event would ever
   // come.
@@ -77,8 +119,8 @@ export function readBody(context: RequestContext, limitBytes: number, budget: Bo
     };
     const onData = (chunk: Buffer): void => {
       length += chunk.length;
-      if (length > limitBytes) settle(tooLarge(limitBytes));
-      else if (!budget.tryTake(chunk.length)) settle(tooBusy());
+      if (length > bodyLimitBytes) settle(tooLarge(bodyLimitBytes));
+      else if (!budget.tryTake(chunk.length)) settle(notApplied("unavailable", "Too many bytes are being received at once."));
       else {
         context.heldBytes += chunk.length;
         chunks.push(chunk);
@@ -124,39 +166,214 @@ function tooLarge(limitBytes: number): Problem {
   return new Problem("body_too_large", `The body is larger than ${limitBytes} bytes.`);
 }
 
-function tooBusy(): Problem {
-  return new Problem("unavailable", "Too many bytes are being received at once.", { outcome: "not_applied", retryAfterSeconds: 1 });
-}
-
 function truncated(): Problem {
   return new Problem("request_malformed", "The body ended before its announced length.");
 }
 
-const accepted = {
-  document: ["application/json"],
-  merge_patch: ["application/merge-patch+json", "application/json"],
-} as const satisfies Record<string, readonly string[]>;
-const UTF8 = /^charset=(?:utf-8|"utf-8")$/i;
+// Whether a text is JSON that the store can keep exactly, in one pass and without building what it
+// says. Refused is what is not JSON, what jsonb cannot hold (NUL, half surrogate pairs, numbers
+// beyond numeric) and what would cost too much (depth, exponents that unfold).
+
+export const MAX_JSON_DEPTH = 100;
+// jsonb keeps numbers as numeric: at most 131 072 digits before the decimal point and 16 383 after
+// it; more after it is rounded away without an error.
+const MAX_DIGITS_BEFORE_POINT = 100_000;
+const MAX_DIGITS_AFTER_POINT = 16_000;
+/** A number of so many characters without an exponent is never too long. */
+const SHORT_NUMBER = 15;
+
+const [COLON, MINUS, PLUS, POINT, ZERO, NINE] = [0x3a, 0x2d, 0x2b, 0x2e, 0x30, 0x39] as const;
+/** Of e and E, with their third bit set. */
+const LOWER_E = 0x65;
+const ESCAPES = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)));
+const words: ReadonlyMap<number, string> = new Map(["true", "false", "null"].map((word) => [word.charCodeAt(0), word]));
 
 /**
- * Only JSON in UTF-8, not compressed. A merge patch names itself or is plain JSON; other patch
- * formats would be misread as documents.
+ * Undefined when the text can be stored as it is. `limitBytes` also bounds what exponents unfold
+ * to: 1e99999 is 7 characters here and 100 000 in an answer.
  */
-export function mediaTypeFault(headers: RequestHeaders, purpose: keyof typeof accepted): Problem | undefined {
-  if (headers.contentEncoding !== undefined && headers.contentEncoding.toLowerCase() !== "identity") {
-    return unsupportedMedia("Compressed bodies are not accepted; send the JSON as it is.");
-  }
-  const field = headers.contentType;
-  if (field === "application/json") return undefined;
-  const types: readonly string[] = accepted[purpose];
-  if (field === undefined) return unsupportedMedia(`The Content-Type header is missing; it must be ${types.join(" or ")}.`);
-  const [type = "", ...parameters] = field.split(";").map((part) => part.trim());
-  if (!types.includes(type.toLowerCase())) return unsupportedMedia(`The Content-Type must be ${types.join(" or ")}.`);
-  if (!parameters.every((parameter) => UTF8.test(parameter)))
-    return unsupportedMedia("JSON is UTF-8; no other charset or parameter is accepted.");
-  return undefined;
+export function jsonFault(text: string, limitBytes: number): Problem | undefined {
+  if (text.length === 0) return refuse("The body is empty.");
+  return new JsonText(text, limitBytes).fault();
 }
 
-function unsupportedMedia(detail: string): Problem {
-  return new Problem("media_type_unsupported", detail);
+class JsonText {
+  readonly #text: string;
+  readonly #limitBytes: number;
+  /** The next character. */
+  #at = 0;
+  /** How long the text would be without exponents. */
+  #unfolded: number;
+  /** What closes each of the objects and arrays that are open. */
+  readonly #open: number[] = [];
+
+  constructor(text: string, limitBytes: number) {
+    this.#text = text;
+    this.#limitBytes = limitBytes;
+    this.#unfolded = text.length;
+  }
+
+  fault(): Problem | undefined {
+    for (;;) {
+      const fault = this.#value() ?? this.#separators();
+      if (fault === "end") return undefined;
+      if (fault !== undefined) return fault;
+    }
+  }
+
+  /** A scalar, or the beginning of an object or array up to its first value. */
+  #value(): Problem | undefined {
+    const character = this.#nextAfterSpace();
+    if (character === QUOTE) return this.#string();
+    if (character === OPEN_OBJECT || character === OPEN_ARRAY) return this.#begin(character);
+    if (character === MINUS || isDigit(character)) return this.#number();
+    const word = words.get(character) ?? "";
+    if (word === "" || !this.#text.startsWith(word, this.#at)) return this.#malformed();
+    this.#at += word.length;
+    return undefined;
+  }
+
+  #begin(opening: number): Problem | undefined {
+    if (this.#open.length === MAX_JSON_DEPTH) return refuse(`The body is nested deeper than ${MAX_JSON_DEPTH} levels.`);
+    const closing = opening === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY;
+    this.#open.push(closing);
+    this.#at += 1;
+    // An empty one is closed by what follows every value.
+    if (this.#nextAfterSpace() === closing) return undefined;
+    return (opening === OPEN_OBJECT ? this.#key() : undefined) ?? this.#value();
+  }
+
+  #key(): Problem | undefined {
+    if (this.#nextAfterSpace() !== QUOTE) return this.#malformed();
+    const fault = this.#string();
+    if (fault !== undefined) return fault;
+    if (this.#nextAfterSpace() !== COLON) return this.#malformed();
+    this.#at += 1;
+    return undefined;
+  }
+
+  /** What closes after a value, up to the next one; "end" at the end of the text. */
+  #separators(): Problem | "end" | undefined {
+    for (;;) {
+      const character = this.#nextAfterSpace();
+      const closing = this.#open.at(-1);
+      if (closing === undefined) return this.#at === this.#text.length ? "end" : this.#malformed();
+      this.#at += 1;
+      if (character === COMMA) return closing === CLOSE_OBJECT ? this.#key() : undefined;
+      if (character !== closing) {
+        this.#at -= 1;
+        return this.#malformed();
+      }
+      this.#open.pop();
+    }
+  }
+
+  #string(): Problem | undefined {
+    const text = this.#text;
+    let at = this.#at + 1;
+    for (; at < text.length; at++) {
+      const character = text.charCodeAt(at);
+      if (character === QUOTE) {
+        this.#at = at + 1;
+        return undefined;
+      }
+      if (character === BACKSLASH) {
+        this.#at = at;
+        const fault = this.#escape();
+        if (fault !== undefined) return fault;
+        at = this.#at - 1;
+      } else if (character < 0x20) break;
+    }
+    this.#at = at;
+    return this.#malformed();
+  }
+
+  #escape(): Problem | undefined {
+    const kind = this.#text.charCodeAt(this.#at + 1);
+    if (ESCAPES.has(kind)) {
+      this.#at += 2;
+      return undefined;
+    }
+    const unit = this.#escapedUnit(this.#at);
+    if (unit === undefined) return this.#malformed();
+    if (unit === 0) return refuse("A string contains \\u0000, which the database cannot keep.");
+    const isHigh = unit >= 0xd800 && unit <= 0xdbff;
+    const low = isHigh ? this.#escapedUnit(this.#at + 6) : undefined;
+    const isPair = low !== undefined && isLow(low);
+    if (isLow(unit) || (isHigh && !isPair)) return refuse("A string contains half of a surrogate pair, which is not a character.");
+    this.#at += isPair ? 12 : 6;
+    return undefined;
+  }
+
+  /** Of \uXXXX at this place; undefined where there is none. */
+  #escapedUnit(at: number): number | undefined {
+    const hex = this.#text.slice(at, at + 6);
+    return /^\\u[0-9a-fA-F]{4}$/.test(hex) ? Number.parseInt(hex.slice(2), 16) : undefined;
+  }
+
+  #number(): Problem | undefined {
+    const start = this.#at;
+    if (this.#text.charCodeAt(this.#at) === MINUS) this.#at += 1;
+    const before = this.#digits();
+    if (before === 0 || (before > 1 && this.#text.charCodeAt(this.#at - before) === ZERO)) return this.#malformed();
+    let after = 0;
+    if (this.#text.charCodeAt(this.#at) === POINT) {
+      this.#at += 1;
+      after = this.#digits();
+      if (after === 0) return this.#malformed();
+    }
+    const hasExponent = (this.#text.charCodeAt(this.#at) | 0x20) === LOWER_E;
+    if (!hasExponent) return this.#at - start <= SHORT_NUMBER ? undefined : this.#size(before, after, 0);
+    this.#at += 1;
+    const exponentAt = this.#at;
+    const sign = this.#text.charCodeAt(this.#at);
+    if (sign === PLUS || sign === MINUS) this.#at += 1;
+    return this.#digits() === 0 ? this.#malformed() : this.#size(before, after, Number(this.#text.slice(exponentAt, this.#at)));
+  }
+
+  #size(before: number, after: number, exponent: number): Problem | undefined {
+    if (before + Math.max(0, exponent) > MAX_DIGITS_BEFORE_POINT || after + Math.max(0, -exponent) > MAX_DIGITS_AFTER_POINT)
+      return refuse("A number has more digits than the database can keep exactly.");
+    this.#unfolded += Math.abs(exponent);
+    if (this.#unfolded <= this.#limitBytes) return undefined;
+    return new Problem("body_too_large", `Written out without exponents the body exceeds ${this.#limitBytes} bytes.`);
+  }
+
+  /** How many digits stand here; goes past them. */
+  #digits(): number {
+    const start = this.#at;
+    let at = start;
+    while (isDigit(this.#text.charCodeAt(at))) at += 1;
+    this.#at = at;
+    return at - start;
+  }
+
+  #nextAfterSpace(): number {
+    let at = this.#at;
+    let character = this.#text.charCodeAt(at);
+    while (character === 0x20 || character === 0x0a || character === 0x0d || character === 0x09) {
+      at += 1;
+      character = this.#text.charCodeAt(at);
+    }
+    this.#at = at;
+    return character;
+  }
+
+  /** No part of the document: it must not appear in an error or a log. */
+  #malformed(): Problem {
+    const isOver = this.#at >= this.#text.length;
+    return refuse(`The body is not JSON: ${isOver ? "it ends too early." : `it breaks the grammar at character ${this.#at}.`}`);
+  }
+}
+
+function isDigit(character: number): boolean {
+  return character >= ZERO && character <= NINE;
+}
+
+function isLow(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+function refuse(detail: string): Problem {
+  return new Problem("json_invalid", detail);
 }

@@ -1,46 +1,64 @@
-// What every request passes: header count, credential, rate and capacity before its route runs; one
-// answer, one count and one log line after it. Nothing thrown here leaves a request unanswered.
-import type { RequestHandler } from "express";
+// What every request passes: header count, credential, rate and capacity, and the resource that it
+// names, before its route runs; one answer, one count and one log line after it. Nothing thrown here
+// leaves a request unanswered.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FencedStore } from "../fenced-store.js";
 import { type Log, logFinished } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
+import type { RefusalRing } from "../observe/refusals.js";
 import { tracing } from "../store/spans.js";
-import { type Answer, beginStream, EventStream, Problem, sendAnswer, sendProblem } from "./answer.js";
+import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, canBeAnswered, endWork, markEnding } from "./connection-state.js";
-import { noPrincipal, type Principal } from "./names.js";
-import { RequestContext, readHeaders, tooManyHeaders } from "./request.js";
+import { type Action, noPrincipal, type Principal } from "./names.js";
+import { notApplied, Problem, type ProblemCode, sendProblem } from "./problems.js";
+import { RequestContext, readTarget, tooManyHeaders } from "./request.js";
+
+/** What the gateway gives to those who answer its requests. */
+export interface Serving {
+  /** Fails before the gateway is open. */
+  readonly store: FencedStore;
+  readonly authenticator: Authenticator;
+  readonly rateLimit: RateLimit;
+  readonly budget: BodyBudget;
+  readonly bodyLimitBytes: number;
+  readonly maxRequests: number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly refusals: RefusalRing;
+  /** The OpenAPI document as text. */
+  readonly description: string;
+}
 
 type Result = Answer | EventStream | Problem;
-export type RouteHandler = (context: RequestContext) => Result | Promise<Result>;
+export type Handler = (context: RequestContext, serving: Serving) => Result | Promise<Result>;
+
+export interface Route {
+  /** In metrics and log. */
+  readonly name: string;
+  /** As the description has it, for spans; undefined for what has no route. */
+  readonly path?: string | undefined;
+  /** What the caller must be allowed to do with the resource that stands in the path. */
+  readonly needs?: Action | undefined;
+  /** Its parameters; undefined where it has none, and a "?" belongs to the name. */
+  readonly query?: object | undefined;
+  /** Answers everybody, without a credential and whatever state the gateway is in. */
+  readonly isOpen?: boolean | undefined;
+  readonly handler: Handler;
+}
 
 /** As many as connections: a client with one open connection is not refused for the number of others. */
 export const MAX_REQUESTS = 10_000;
 
-interface Route {
-  readonly name: string;
-  readonly handler: RouteHandler;
-}
-
-interface DispatcherParts {
-  readonly authenticator: Authenticator;
-  readonly rateLimit: RateLimit;
-  readonly budget: BodyBudget;
-  readonly maxRequests: number;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** Told of each refusal, with what is known of the request. */
-  readonly onRefusal: (problem: Problem, context: RequestContext) => void;
-}
-
 export class Dispatcher {
-  readonly #parts: DispatcherParts;
+  readonly #serving: Serving;
   #inFlight = 0;
   #state: "open" | "closing connections" | "refusing" = "open";
   #onIdle: (() => void) | undefined;
 
-  constructor(parts: DispatcherParts) {
-    this.#parts = parts;
+  constructor(serving: Serving) {
+    this.#serving = serving;
   }
 
   get inFlight(): number {
@@ -61,87 +79,88 @@ export class Dispatcher {
     });
   }
 
-  /** For routes that need a credential. */
-  authenticated(name: string, handler: RouteHandler): RequestHandler {
-    const route = { name, handler };
-    return (request, response) => {
-      const context = this.#begin(request, response);
-      const principal = this.#check(context);
-      if (principal instanceof Promise) return principal.then((known) => this.#handle(route, context, known));
-      return this.#handle(route, context, principal);
-    };
-  }
-
-  /** For answers that depend on no credential. */
-  anonymous(name: string, handler: RouteHandler): RequestHandler {
-    const route = { name, handler };
-    return (request, response) => this.#handle(route, this.#begin(request, response), noPrincipal);
-  }
-
-  #begin(request: RequestContext["request"], response: RequestContext["response"]): RequestContext {
-    const headers = readHeaders(request.rawHeaders);
+  /** One request, from its header to its answer. */
+  async serve(route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#inFlight += 1;
     beginWork(request.socket);
-    return new RequestContext(request, response, headers);
-  }
-
-  #check(context: RequestContext): Principal | Problem | Promise<Principal | Problem> {
-    const { request, headers } = context;
-    if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
-    if (this.#state === "refusing" || (this.#state !== "open" && !canBeAnswered(request.socket)))
-      return busy("The gateway is shutting down.");
-    if (this.#inFlight > this.#parts.maxRequests) return busy("Too many requests are being answered at once.");
-    return this.#parts.authenticator.authenticate(headers.authorization, { headers, socket: request.socket });
-  }
-
-  async #handle(route: Route, context: RequestContext, principal: Principal | Problem): Promise<void> {
+    const context = new RequestContext(request, response);
     let result: Result;
-    context.span = tracing.spans?.request(context.request, route.name);
     try {
-      if (!(principal instanceof Problem)) context.principal = principal;
-      result = principal instanceof Problem ? principal : (this.#parts.rateLimit.take(principal.id) ?? (await run(route, context)));
+      const known = route.isOpen === true ? noPrincipal : this.#admit(context);
+      const caller = known instanceof Promise ? await known : known;
+      context.span = tracing.spans?.request(request, route.path);
+      result = caller instanceof Problem ? caller : await this.#answer(route, context, caller);
     } catch (error) {
-      this.#parts.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
+      this.#serving.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
     }
     this.#finish(route.name, context, result);
   }
 
+  /** Who is asking, or why nobody is heard. */
+  #admit({ request, headers }: RequestContext): Principal | Problem | Promise<Principal | Problem> {
+    if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
+    if (this.#state === "refusing" || (this.#state !== "open" && !canBeAnswered(request.socket)))
+      return notApplied("unavailable", "The gateway is shutting down.");
+    if (this.#inFlight > this.#serving.maxRequests) return notApplied("unavailable", "Too many requests are being answered at once.");
+    return this.#serving.authenticator.authenticate(headers.authorization, { headers, socket: request.socket });
+  }
+
+  #answer({ path, needs, query, handler }: Route, context: RequestContext, caller: Principal): Result | Promise<Result> {
+    context.principal = caller;
+    const tooOften = this.#serving.rateLimit.take(caller.id);
+    if (tooOften !== undefined) return tooOften;
+    const refused = path === undefined || needs === undefined ? undefined : readTarget(context, { path, needs, query });
+    if (refused !== undefined) return refused;
+    return context.span === undefined ? handler(context, this.#serving) : context.span.within(() => handler(context, this.#serving));
+  }
+
   #finish(route: string, context: RequestContext, result: Result): void {
-    const { request, response } = context;
+    const { request, response, requestId } = context;
+    const { budget, log, metrics, refusals } = this.#serving;
     const neverToldToGoOn = awaitsContinue.has(request);
     if (this.#state !== "open") markEnding(request.socket);
     if (this.#state !== "open" || neverToldToGoOn) response.shouldKeepAlive = false;
     if (!neverToldToGoOn) discardRest(request);
-    if (result instanceof Problem) {
-      sendProblem(response, result, context.requestId);
-      this.#parts.onRefusal(result, context);
-    } else if (result instanceof EventStream) beginStream(response, result, context.requestId);
-    else sendAnswer(response, result, context.requestId);
+    if (result instanceof Problem) sendProblem(response, result, requestId);
+    else if (result instanceof EventStream) beginStream(response, result, requestId);
+    else sendAnswer(response, result, requestId);
     endWork(request.socket);
-    this.#parts.budget.give(context.heldBytes);
+    budget.give(context.heldBytes);
     const outcome = result instanceof Problem ? result.code : "ok";
-    const facts = result instanceof Problem ? result.facts : {};
+    const facts = result instanceof Problem ? result.facts : noFacts;
+    if (result instanceof Problem) noteRefused(refusals, result, context);
     const durationMs = performance.now() - context.startedAt;
-    this.#parts.metrics.requestDone(route, outcome, durationMs);
-    if (context.span !== undefined) endSpan(context, outcome, result);
-    logFinished(this.#parts.log, { request: context, route, outcome, status: result.status, durationMs, facts });
+    metrics.requestDone(route, outcome, durationMs);
+    const { status } = result;
+    const { resource, token } = context;
+    context.span?.end({ status, outcome, requestId, resource: resource || undefined, token, fence: facts.currentToken });
+    logFinished(log, { request: context, route, outcome, status, durationMs, facts });
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#onIdle?.();
   }
 }
 
-function run({ handler }: Route, context: RequestContext): Result | Promise<Result> {
-  return context.span === undefined ? handler(context) : context.span.within(() => handler(context));
-}
+const noFacts: Problem["facts"] = {};
 
-function endSpan({ span, requestId, resource, token }: RequestContext, outcome: string, result: Result): void {
-  const fence = result instanceof Problem ? result.facts.currentToken : undefined;
-  span?.end({ status: result.status, outcome, requestId, resource, token, fence });
-}
+/** What a write was refused for, and not how it was misspelled. */
+const kept: ReadonlySet<ProblemCode> = new Set<ProblemCode>([
+  "fencing_token_stale",
+  "fencing_token_unissued",
+  "sequence_out_of_order",
+  "etag_mismatch",
+  "verification_unavailable",
+  "contention",
+  "document_too_large",
+]);
 
-function busy(detail: string): Problem {
-  return new Problem("unavailable", detail, { outcome: "not_applied", retryAfterSeconds: 1 });
+function noteRefused(ring: RefusalRing, { code, facts }: Problem, context: RequestContext): void {
+  const resource = facts.resource ?? context.resource;
+  if (resource === "" || !kept.has(code)) return;
+  const presentedToken = facts.presentedToken ?? context.token ?? null;
+  const address = context.request.socket.remoteAddress ?? "";
+  const { requestId, principal } = context;
+  ring.note({ resource, code, presentedToken, currentToken: facts.currentToken ?? null, caller: principal.id, address, requestId });
 }
 
 interface Bucket {
@@ -176,11 +195,8 @@ export class RateLimit {
       bucket.level -= 1;
       return undefined;
     }
-    const waitSeconds = Math.max(1, Math.ceil((1 - bucket.level) / this.#perSecond));
-    return new Problem("rate_limited", `${caller} may send ${this.#perSecond} requests per second.`, {
-      retryAfterSeconds: waitSeconds,
-      outcome: "not_applied",
-    });
+    const retryAfterSeconds = Math.max(1, Math.ceil((1 - bucket.level) / this.#perSecond));
+    return notApplied("rate_limited", `${caller} may send ${this.#perSecond} requests per second.`, { retryAfterSeconds });
   }
 
   // A forgotten caller starts with a full bucket: with more callers than are remembered the limit

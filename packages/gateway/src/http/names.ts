@@ -2,7 +2,7 @@
 // the raw request line, and refused if any hop between client and gateway could have read it
 // differently: the fence belongs to the exact name. It is never repaired, normalised or shortened.
 import { MAX_NAME_BYTES } from "../fence/verdict.js";
-import { Problem } from "./answer.js";
+import { Problem } from "./problems.js";
 
 // Letters, digits and the other characters a path may hold unencoded (RFC 3986 pchar and "/"). All
 // ASCII, so already NFC and one byte each.

@@ -1,8 +1,9 @@
-// The OpenAPI 3.1 document, generated from the schemas that requests are checked against and the
-// table of problems, so that no rule is described twice.
+// The OpenAPI 3.1 document, made of the table of routes, the schemas that requests are checked against
+// and the list of problems, so that no rule is described twice.
 import { z } from "zod";
 import { MAX_NAME_BYTES } from "../fence/verdict.js";
-import { type ProblemCode, statusOf } from "./answer.js";
+import { headersOf, type ProblemCode, statusOf } from "./problems.js";
+import { type Operation, operations } from "./routes.js";
 import * as schemas from "./schemas.js";
 
 type Json = Record<string, unknown>;
@@ -19,11 +20,22 @@ const everywhere: readonly ProblemCode[] = [
   "unavailable",
 ];
 
+/** Problems of any route with a body. */
+const ofBodies: readonly ProblemCode[] = ["json_invalid", "body_too_large", "document_too_large", "media_type_unsupported"];
+
+const tags: Readonly<Record<Operation["tag"], string>> = {
+  resources: "Documents, each behind its fence",
+  transactions: "Several operations, all or nothing",
+  history: "What was written, by whom",
+  fences: "Fences as an operator sees and moves them",
+  description: "This document",
+};
+
 /** The OpenAPI 3.1 description that a gateway serves at /openapi.json. */
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(operation) };
+    paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: describe(operation) };
   }
   return {
     openapi: "3.1.0",
@@ -63,51 +75,34 @@ export function openApiText(): string {
   return text;
 }
 
-function describe(operation: OperationDescription): Json {
-  const query = operation.query === undefined ? [] : queryParameters(operation.query);
-  const named = operation.parameters.map((name) => ({ $ref: `#/components/parameters/${name}` }));
+function describe({ path, id, tag, summary, headers = [], query, body, answers, answerHeaders = [], problems = [] }: Operation): Json {
+  const named = path.includes("{resource}");
+  const codes = [
+    ...everywhere,
+    ...(named ? (["resource_name_invalid"] as const) : []),
+    ...(query === undefined ? [] : (["query_invalid"] as const)),
+    ...(body === undefined ? [] : ofBodies),
+    ...problems,
+  ];
+  const parameters = [...(named ? ["Resource"] : []), ...headers].map((name) => ({ $ref: `#/components/parameters/${name}` }));
+  const success = Object.entries(answers).map(([status, schema]) => [
+    status,
+    {
+      description: "Success",
+      headers: headersNamed(["X-Request-Id", ...answerHeaders]),
+      ...(schema === null ? {} : { content: content(["application/json"], schema) }),
+    },
+  ]);
   return {
-    operationId: operation.id,
-    summary: operation.summary,
-    description: `${operation.summary}.`,
-    tags: [operation.tag],
-    parameters: [...named, ...query],
-    ...(operation.request === undefined
-      ? {}
-      : { requestBody: { required: true, content: content(operation.request.mediaTypes, operation.request.schema) } }),
-    responses: { ...answers(operation), ...problemAnswers([...everywhere, ...operation.problems]) },
+    operationId: id,
+    summary,
+    description: `${summary}.`,
+    tags: [tag],
+    parameters: [...parameters, ...(query === undefined ? [] : queryParameters(query))],
+    ...(body === undefined ? {} : { requestBody: { required: true, content: content(body.mediaTypes, body.schema) } }),
+    responses: { ...Object.fromEntries(success), ...problemAnswers(codes) },
   };
 }
-
-function answers(operation: OperationDescription): Json {
-  const answerHeaders = headersNamed(["X-Request-Id", ...operation.answerHeaders]);
-  return Object.fromEntries(
-    Object.entries(operation.answers).map(([status, schema]) => [
-      status,
-      {
-        description: "Success",
-        headers: answerHeaders,
-        ...(schema === null ? {} : { content: content(json, schema) }),
-      },
-    ]),
-  );
-}
-
-/** What a problem says in its header, besides the id of the request. */
-const problemHeaders: { readonly [Code in ProblemCode]?: readonly string[] } = {
-  unauthenticated: ["WWW-Authenticate"],
-  not_found: ["Fencing-Token"],
-  method_not_allowed: ["Allow"],
-  sequence_out_of_order: ["ETag"],
-  contention: ["Retry-After"],
-  fence_unchanged: ["Fencing-Token"],
-  fencing_token_stale: ["Fencing-Token"],
-  etag_mismatch: ["ETag"],
-  media_type_unsupported: ["Accept-Encoding", "Accept-Patch"],
-  rate_limited: ["Retry-After"],
-  unavailable: ["Retry-After"],
-  verification_unavailable: ["Retry-After"],
-};
 
 function headersNamed(names: readonly string[]): Json {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
@@ -121,7 +116,7 @@ function problemAnswers(codes: readonly ProblemCode[]): Json {
       status,
       {
         description: `Refused: ${list.join(", ")}`,
-        headers: headersNamed(["X-Request-Id", ...new Set(list.flatMap((code) => problemHeaders[code] ?? []))]),
+        headers: headersNamed(["X-Request-Id", ...new Set(list.flatMap(headersOf))]),
         content: {
           "application/problem+json": {
             schema: {
@@ -188,198 +183,3 @@ function headers(): Json {
     "Accept-Patch": { description: "The media types of a patch", schema: { type: "string" } },
   };
 }
-
-// Every operation of the API: what it takes, what it answers, which problems it may have.
-// openapi.ts turns this list into the document.
-
-const tags = {
-  resources: "Documents, each behind its fence",
-  transactions: "Several operations, all or nothing",
-  history: "What was written, by whom",
-  fences: "Fences as an operator sees and moves them",
-  description: "This document",
-} as const;
-
-interface RequestBody {
-  readonly mediaTypes: readonly string[];
-  readonly schema: z.ZodType;
-}
-
-interface OperationDescription {
-  readonly method: "get" | "put" | "patch" | "delete" | "post";
-  readonly path: string;
-  readonly id: string;
-  readonly tag: keyof typeof tags;
-  readonly summary: string;
-  readonly parameters: readonly string[];
-  readonly query?: z.ZodObject | undefined;
-  readonly request?: RequestBody | undefined;
-  /** Status to the schema of its body; null where there is none. */
-  readonly answers: Readonly<Record<number, z.ZodType | null>>;
-  readonly answerHeaders: readonly string[];
-  readonly problems: readonly ProblemCode[];
-}
-
-const name: readonly ProblemCode[] = ["resource_name_invalid"];
-const body: readonly ProblemCode[] = ["json_invalid", "body_too_large", "document_too_large", "media_type_unsupported"];
-const fence: readonly ProblemCode[] = [
-  "fencing_token_malformed",
-  "fencing_token_required",
-  "fencing_token_unissued",
-  "fencing_token_stale",
-  "sequence_out_of_order",
-  "contention",
-  "verification_unavailable",
-  "outcome_unknown",
-  "precondition_unsupported",
-];
-const write: readonly ProblemCode[] = [...name, ...fence, "etag_mismatch"];
-const writeParameters = ["Resource", "FencingToken", "IfMatch", "IfNoneMatch"];
-const stored = ["ETag", "Fencing-Token"];
-const anyDocument = z.unknown();
-const json = ["application/json"];
-
-const operations: readonly OperationDescription[] = [
-  {
-    method: "put",
-    path: "/v1/resources/{resource}",
-    id: "putResource",
-    tag: "resources",
-    summary: "Store a document",
-    parameters: writeParameters,
-    request: { mediaTypes: json, schema: anyDocument },
-    answers: { 200: schemas.writeReceipt, 201: schemas.writeReceipt },
-    answerHeaders: stored,
-    problems: [...write, ...body],
-  },
-  {
-    method: "patch",
-    path: "/v1/resources/{resource}",
-    id: "patchResource",
-    tag: "resources",
-    summary: "Change a document by a JSON merge patch (RFC 7396)",
-    parameters: writeParameters,
-    request: {
-      mediaTypes: ["application/merge-patch+json", ...json],
-      schema: anyDocument,
-    },
-    answers: { 200: schemas.patchReceipt },
-    answerHeaders: stored,
-    problems: [...write, ...body, "not_found"],
-  },
-  {
-    method: "delete",
-    path: "/v1/resources/{resource}",
-    id: "deleteResource",
-    tag: "resources",
-    summary: "Remove the document; the fence stays",
-    parameters: writeParameters,
-    answers: { 204: null },
-    answerHeaders: stored,
-    problems: [...write, "not_found"],
-  },
-  {
-    method: "get",
-    path: "/v1/resources/{resource}",
-    id: "getResource",
-    tag: "resources",
-    summary: "Read the document",
-    parameters: ["Resource", "ReadIfNoneMatch"],
-    answers: { 200: anyDocument, 304: null },
-    answerHeaders: ["ETag", "Fencing-Token"],
-    problems: [...name, "precondition_unsupported", "not_found"],
-  },
-  {
-    method: "post",
-    path: "/v1/resources/{resource}/seal",
-    id: "sealResource",
-    tag: "resources",
-    summary: "Raise the fence without a write and read the document: after it, no older holder can change what was read",
-    parameters: ["Resource", "FencingToken"],
-    answers: { 200: schemas.sealReceipt },
-    answerHeaders: ["ETag", "Fencing-Token"],
-    problems: [...name, ...fence, "method_not_allowed"],
-  },
-  {
-    method: "get",
-    path: "/v1/resources",
-    id: "listResources",
-    tag: "resources",
-    summary: "Resources by name, in pages",
-    parameters: [],
-    query: schemas.listQuery,
-    answers: { 200: schemas.resourcePage },
-    answerHeaders: [],
-    problems: ["query_invalid"],
-  },
-  {
-    method: "post",
-    path: "/v1/transactions",
-    id: "transact",
-    tag: "transactions",
-    summary: "Several operations on different resources, all or nothing",
-    parameters: ["SharedFencingToken"],
-    request: { mediaTypes: json, schema: schemas.transactionRequest },
-    answers: { 200: schemas.transactionReceipt },
-    answerHeaders: [],
-    problems: [...write, ...body, "not_found"],
-  },
-  {
-    method: "get",
-    path: "/v1/history/{resource}",
-    id: "getHistory",
-    tag: "history",
-    summary: "Accepted writes of a resource, newest first, where history is kept",
-    parameters: ["Resource"],
-    query: schemas.historyQuery,
-    answers: { 200: schemas.historyPage },
-    answerHeaders: [],
-    problems: [...name, "query_invalid", "not_found"],
-  },
-  {
-    method: "get",
-    path: "/v1/refused",
-    id: "listRefused",
-    tag: "history",
-    summary: "Writes that this gateway refused, newest first: the last 1 000 since its start",
-    parameters: [],
-    query: schemas.refusedQuery,
-    answers: { 200: schemas.refusedPage },
-    answerHeaders: [],
-    problems: ["query_invalid"],
-  },
-  {
-    method: "get",
-    path: "/v1/fences/{resource}",
-    id: "getFence",
-    tag: "fences",
-    summary: "The fence of a resource and its last holder, with or without a document",
-    parameters: ["Resource"],
-    answers: { 200: schemas.fenceState },
-    answerHeaders: ["Fencing-Token"],
-    problems: [...name, "not_found"],
-  },
-  {
-    method: "post",
-    path: "/v1/fences/{resource}",
-    id: "changeFence",
-    tag: "fences",
-    summary: "Move a fence by hand; the credential and the reason are kept",
-    parameters: ["Resource"],
-    request: { mediaTypes: json, schema: schemas.fenceChange },
-    answers: { 200: schemas.fenceReceipt },
-    answerHeaders: ["Fencing-Token"],
-    problems: [...name, ...body, "fence_unchanged", "contention", "outcome_unknown"],
-  },
-  {
-    method: "get",
-    path: "/openapi.json",
-    id: "getDescription",
-    tag: "description",
-    summary: "This document",
-    parameters: [],
-    answers: { 200: z.record(z.string(), z.unknown()) },
-    answerHeaders: [],
-    problems: [],
-  },
-];

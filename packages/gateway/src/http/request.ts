@@ -4,27 +4,29 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { z } from "zod";
 import { type Expected, MAX_TOKEN } from "../fence/verdict.js";
 import type { RequestSpan } from "../store/spans.js";
-import { formatETag, Problem } from "./answer.js";
+import { formatETag } from "./answer.js";
 import { type Action, authorize, noPrincipal, type Principal, parseResourceName } from "./names.js";
+import { Problem } from "./problems.js";
 
 export class RequestContext {
   readonly startedAt = performance.now();
+  readonly headers: RequestHeaders;
   readonly requestId: string;
   /** The caller; `noPrincipal` until the credential has been checked. */
   principal: Principal = noPrincipal;
   /** Bytes of the body that count against the budget of the process until the answer is sent. */
   heldBytes = 0;
-  /** For the log: what the request was about, once that is known. */
-  resource: string | undefined;
+  /** What the request is about: empty until that is known. */
+  resource = "";
   token: number | undefined;
   span: RequestSpan | undefined;
 
   constructor(
     readonly request: IncomingMessage,
     readonly response: ServerResponse,
-    readonly headers: RequestHeaders,
   ) {
-    this.requestId = requestIdOf(headers.requestId);
+    this.headers = readHeaders(request.rawHeaders);
+    this.requestId = requestIdOf(this.headers.requestId);
   }
 }
 
@@ -200,15 +202,9 @@ function describeToken(field: string): string {
   return "The Fencing-Token header must be a whole number from 1 to 999999999999999 without sign, space or leading zero, optionally followed by ;seq= and another such number.";
 }
 
-/** What a write requires of the stored revision; undefined when it requires nothing. */
-export interface WriteCondition {
-  readonly expected: Expected | undefined;
-}
-
 // A well-formed tag that this gateway never gave out matches no revision. It still goes to the
 // store, because a stale token takes precedence over a mismatch.
 export const NO_SUCH_REVISION = MAX_TOKEN;
-const unconditional: WriteCondition = { expected: undefined };
 const STRONG_TAG = /^"[\x21\x23-\x7e]*"$/;
 const OWN_TAG = /^"([1-9][0-9]{0,14})"$/;
 const TAG_LIST = /^(?:W\/)?"[\x21\x23-\x7e]*"(?:[ \t]*,[ \t]*(?:W\/)?"[\x21\x23-\x7e]*")*$/;
@@ -217,28 +213,27 @@ const NUMBER_IT =
   "Idempotency-Key is not supported: number the write, as in Fencing-Token: 33;seq=1, and repeat it with the same number; it is applied once.";
 
 /**
- * A condition that is not known here is refused: a client that sent one would otherwise believe it
- * had been checked.
+ * What a write requires of the stored revision; undefined when it requires nothing. A condition that
+ * is not known here is refused: a client that sent one would otherwise believe it had been checked.
  */
-export function parseWriteCondition(headers: RequestHeaders): WriteCondition | Problem {
+export function parseWriteCondition(headers: RequestHeaders): Expected | undefined | Problem {
   if (headers.hasIdempotencyKey) return new Problem("precondition_unsupported", NUMBER_IT);
-  if (headers.ifMatch === undefined && headers.ifNoneMatch === undefined && headers.unsupportedCondition === undefined)
-    return unconditional;
+  if (headers.ifMatch === undefined && headers.ifNoneMatch === undefined && headers.unsupportedCondition === undefined) return undefined;
   if (headers.unsupportedCondition !== undefined) return unsupported(`The ${headers.unsupportedCondition} header is not supported`);
   if (headers.ifMatch !== undefined && headers.ifNoneMatch !== undefined)
     return unsupported("If-Match and If-None-Match cannot be combined");
   if (headers.ifMatch !== undefined) return parseIfMatch(headers.ifMatch);
-  if (headers.ifNoneMatch === "*") return { expected: "absent" };
+  if (headers.ifNoneMatch === "*") return "absent";
   return unsupported("On a write, If-None-Match is supported only as *");
 }
 
 /** The `ifMatch` member of an operation in a transaction follows the same rules as the header. */
-export function parseIfMatch(field: string): WriteCondition | Problem {
+export function parseIfMatch(field: string): Expected | Problem {
   if (repeated(field) > 1) return unsupported("If-Match was sent more than once");
-  if (field === "*") return { expected: "present" };
+  if (field === "*") return "present";
   if (!STRONG_TAG.test(field)) return unsupported('If-Match is supported only with one strong entity tag, such as "12"');
   const revision = OWN_TAG.exec(field)?.[1];
-  return { expected: revision === undefined ? NO_SUCH_REVISION : Number(revision) };
+  return revision === undefined ? NO_SUCH_REVISION : Number(revision);
 }
 
 /**
@@ -263,10 +258,10 @@ function unsupported(what: string): Problem {
 // Query strings, read strictly: form encoding, UTF-8, every parameter known and given once.
 // Express' own parser makes arrays and objects of odd names, so it is not used.
 
-export function parseQuery<S extends z.ZodType>(url: string, schema: S): z.output<S> | Problem {
-  const start = url.indexOf("?");
+export function parseQuery<S extends z.ZodType>(target: string, schema: S): z.output<S> | Problem {
+  const start = target.indexOf("?");
   const parameters: Record<string, string> = {};
-  for (const pair of start === -1 ? [] : url.slice(start + 1).split("&")) {
+  for (const pair of start === -1 ? [] : target.slice(start + 1).split("&")) {
     if (pair === "") continue;
     const equals = pair.indexOf("=");
     const name = decode(equals === -1 ? pair : pair.slice(0, equals));
@@ -292,67 +287,37 @@ function decode(text: string): string | undefined {
   }
 }
 
-// The paths of the API up to the resource name, and the methods that each route answers.
-
-export const RESOURCE_PREFIX = "/v1/resources/";
-export const HISTORY_PREFIX = "/v1/history/";
-export const FENCE_PREFIX = "/v1/fences/";
-
-/** The Allow header of each route. */
-export const allowed = {
-  resource: "GET, HEAD, PUT, PATCH, DELETE",
-  /** The name of a resource may end so, too. */
-  seal: "GET, HEAD, PUT, PATCH, DELETE, POST",
-  read: "GET, HEAD",
-  transaction: "POST",
-  fence: "GET, HEAD, POST",
-} as const;
-
 // From the raw request target to the resource it names. req.params, req.path and req.query are not
 // used: they are decoded by other rules than a resource name.
 
-/** A client of a proxy may send the whole URL; the path is what counts. */
-export function pathOf(url: string): string {
+/** A client of a proxy may send the whole URL; the path is what counts, here with its query. */
+export function pathOf({ url = "/" }: IncomingMessage): string {
   if (url.startsWith("/")) return url;
   const authority = url.indexOf("//");
   const path = authority === -1 ? -1 : url.indexOf("/", authority + 2);
   return path === -1 ? "/" : url.slice(path);
 }
 
+/** A path in which a resource is named: `/v1/resources/{resource}/seal`. */
+export interface NamedPath {
+  readonly path: string;
+  /** What the caller must be allowed to do with the resource. */
+  readonly needs: Action;
+  /** Parameters follow the name after a "?", which otherwise belongs to it. */
+  readonly query?: unknown;
+}
+
 /**
- * The name after `prefix`, if the caller may do `action` with it. Everything after the prefix is
- * the name, even a "?", which would otherwise be cut off silently.
+ * Notes the resource that the path names, and refuses a caller who may not do with it what the route
+ * needs. All that stands in place of {resource} is the name, even a "?" where the route has no query:
+ * it would otherwise be cut off silently.
  */
-export function targetOf(context: RequestContext, prefix: string, action: Action): string | Problem {
-  return authorizedName(context, pathOf(context.request.url ?? "/").slice(prefix.length), action);
-}
-
-const SEAL_SUFFIX = "/seal";
-
-/**
- * POST has no other use under /v1/resources, so the last segment is the verb even of a resource
- * whose own name ends in /seal.
- */
-export function sealTargetOf(context: RequestContext, prefix: string): string | Problem | undefined {
-  const path = pathOf(context.request.url ?? "/");
-  if (!isSeal(context)) return undefined;
-  return authorizedName(context, path.slice(prefix.length, -SEAL_SUFFIX.length), "seal");
-}
-
-export function isSeal(context: RequestContext): boolean {
-  return pathOf(context.request.url ?? "/").endsWith(SEAL_SUFFIX);
-}
-
-/** For routes with a query: the name ends where the query begins. */
-export function targetBeforeQuery(context: RequestContext, prefix: string, action: Action): string | Problem {
-  const path = pathOf(context.request.url ?? "/");
-  const query = path.indexOf("?");
-  return authorizedName(context, path.slice(prefix.length, query === -1 ? undefined : query), action);
-}
-
-function authorizedName(context: RequestContext, encoded: string, action: Action): string | Problem {
-  const resource = parseResourceName(encoded);
+export function readTarget(context: RequestContext, { path, needs, query }: NamedPath): Problem | undefined {
+  const target = pathOf(context.request);
+  const suffix = path.length - 1 - path.indexOf("}");
+  const end = query === undefined ? -1 : target.indexOf("?");
+  const resource = parseResourceName(target.slice(path.indexOf("{"), end === -1 ? target.length - suffix : end));
   if (resource instanceof Problem) return resource;
   context.resource = resource;
-  return authorize(context.principal, action, resource) ?? resource;
+  return authorize(context.principal, needs, resource);
 }

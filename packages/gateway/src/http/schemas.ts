@@ -4,7 +4,7 @@
 // header syntax, numbers as text) stand in their own files and are quoted here.
 import { z } from "zod";
 import { MAX_NAME_BYTES, MAX_OPERATIONS, MAX_TOKEN } from "../fence/verdict.js";
-import { problemCodes } from "./answer.js";
+import { problemCodes } from "./problems.js";
 import { FENCING_TOKEN } from "./request.js";
 
 const MAX_PAGE_ITEMS = 1_000;
@@ -119,7 +119,7 @@ export const refusedPage = z.object({
   nextBefore: z.int().min(1).meta(int64).nullable(),
 });
 
-// `value` is left out here: it stays text (see operation-list.ts).
+// `value` is left out here: it stays text (see transaction.ts).
 const operationHead = { resource: z.string(), token: token.optional(), seq: seq.optional() };
 const ifMatch = z.union([z.int().min(1).max(MAX_TOKEN).meta(int64), z.string()]).optional();
 const conditions = { ifMatch, ifNoneMatch: z.literal("*").optional() };

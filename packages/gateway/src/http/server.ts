@@ -3,13 +3,24 @@
 // (see connection-state.ts).
 import { createServer, IncomingMessage, type Server, type ServerOptions, ServerResponse } from "node:http";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
-import express, { type Express } from "express";
-import type { Readiness } from "../fenced-store.js";
-import type { ServerLimits } from "../limits.js";
-import { Problem, rawProblem, SharedAnswer, sendProblem, statusOf, success } from "./answer.js";
+import type { Express } from "express";
 import { awaitsContinue } from "./body.js";
 import { isIdle, mustStaySilent } from "./connection-state.js";
-import { allowed, RequestContext, readHeaders } from "./request.js";
+import { Problem, rawProblem, sendProblem } from "./problems.js";
+import { RequestContext } from "./request.js";
+import { allowedAt, RESOURCES } from "./routes.js";
+
+/** Of the API. Tests give others. */
+export const serverLimits = {
+  // Some hundred MB of sockets; a machine that has fewer files to open refuses earlier by itself.
+  maxConnections: 10_000,
+  // Whoever takes longer to send a header holds a connection for nothing.
+  headersTimeoutMs: 10_000,
+  // The largest body by a slow line.
+  requestTimeoutMs: 30_000,
+};
+
+export type ServerLimits = Readonly<typeof serverLimits>;
 
 export interface GatewayServer extends Server {
   /**
@@ -54,7 +65,7 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
     app(request, response);
   });
   server.on("checkExpectation", (request, response) => {
-    const { requestId } = new RequestContext(request, response, readHeaders(request.rawHeaders));
+    const { requestId } = new RequestContext(request, response);
     response.shouldKeepAlive = false;
     sendProblem(response, new Problem("expectation_failed", "Only Expect: 100-continue is known."), requestId);
   });
@@ -89,7 +100,7 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
   });
 }
 
-const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowed.resource });
+const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowedAt(RESOURCES) });
 const malformed = new Problem("request_malformed", "The request breaks the grammar of HTTP/1.1 or ended too early.");
 
 /**
@@ -141,10 +152,6 @@ export function urlOf(server: Server): string {
   return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
-export function notListening(): never {
-  throw new Error("the gateway is not listening: await listen() first");
-}
-
 // Creates requests and responses with Express' own prototypes. Express sets the prototype of each
 // one on arrival (Object.setPrototypeOf), and V8 then treats the object as one of a kind: measured
 // on Node 20 with this gateway, 14 000 requests per second with it and 35 000 without. If the
@@ -164,33 +171,4 @@ export function httpClassesFor(app: Express): Classes {
   app.request = BornRequest.prototype as typeof app.request;
   app.response = BornResponse.prototype as typeof app.response;
   return { IncomingMessage: BornRequest, ServerResponse: BornResponse as typeof ServerResponse };
-}
-
-// The admin port: liveness, readiness, metrics. These need no credential, so they tell nothing of
-// resources or callers, and however many ask, they take little from those who read and write. The
-// operator's page, where it is switched on, stands beside them and asks for a credential.
-
-/** Probes come every second or so; this is the least time between two answers of a route. */
-const MIN_INTERVAL_MS = 250;
-/** Open connections of the admin port; further ones are closed at once. */
-export const MAX_ADMIN_CONNECTIONS = 256;
-
-export function createAdminApp(parts: { readonly ready: () => Promise<Readiness>; readonly metrics: () => Promise<string> }): Express {
-  const live = new SharedAnswer(() => ({ live: true }), MIN_INTERVAL_MS);
-  const ready = new SharedAnswer(parts.ready, MIN_INTERVAL_MS);
-  const metrics = new SharedAnswer(parts.metrics, MIN_INTERVAL_MS);
-  const app = express();
-  app.disable("x-powered-by");
-  app.disable("etag");
-  app.get("/live", async (_request, response) => {
-    response.json(await live.get());
-  });
-  app.get("/ready", async (_request, response) => {
-    const readiness = await ready.get();
-    response.status(readiness.ready ? success.ok : statusOf("unavailable")).json(readiness);
-  });
-  app.get("/metrics", async (_request, response) => {
-    response.type("text/plain; version=0.0.4").send(await metrics.get());
-  });
-  return app;
 }

@@ -61,7 +61,8 @@ function traceOf(field: string | undefined): { readonly traceId: string; readonl
 interface LoggedRequest {
   readonly requestId: string;
   readonly principal: { readonly id: string };
-  readonly resource: string | undefined;
+  /** Empty where it is about none. */
+  readonly resource: string;
   readonly token: number | undefined;
   readonly headers: { readonly traceparent: string | undefined };
 }
@@ -74,7 +75,11 @@ interface FinishedRequest {
   readonly status: number;
   readonly durationMs: number;
   /** Of a refusal, where the answer named them. */
-  readonly facts: { readonly resource?: string; readonly presentedToken?: number; readonly currentToken?: number };
+  readonly facts: {
+    readonly resource?: string | undefined;
+    readonly presentedToken?: number | undefined;
+    readonly currentToken?: number | undefined;
+  };
 }
 
 // A refusal is worth a line: a stale token means that a holder lost its lease without noticing.
@@ -89,7 +94,7 @@ export function logFinished(log: Log, finished: FinishedRequest): void {
       outcome,
       status,
       principal: request.principal.id,
-      resource: facts.resource ?? request.resource,
+      resource: facts.resource ?? (request.resource || undefined),
       token: facts.presentedToken ?? request.token,
       fence: facts.currentToken,
       durationMs: Math.round(durationMs * 100) / 100,

@@ -20,22 +20,6 @@ import { type GatewaySpans, type RequestEnd, type RequestSpan, type ServerProces
 /** The requests that share a statement. */
 const SHARED = createContextKey("palisade requests of one statement");
 
-/** By the name of the route, as it stands in metrics and log. */
-export const routePaths: Readonly<Record<string, string>> = {
-  put: "/v1/resources/{resource}",
-  get: "/v1/resources/{resource}",
-  patch: "/v1/resources/{resource}",
-  delete: "/v1/resources/{resource}",
-  seal: "/v1/resources/{resource}/seal",
-  list: "/v1/resources",
-  transaction: "/v1/transactions",
-  history: "/v1/history/{resource}",
-  refused: "/v1/refused",
-  fence: "/v1/fences/{resource}",
-  fence_change: "/v1/fences/{resource}",
-  openapi: "/openapi.json",
-};
-
 /**
  * Makes spans of the requests and statements of all gateways of this process, with the tracer
  * provider that is registered, until the returned function is called. A request continues the trace
@@ -45,7 +29,7 @@ export const routePaths: Readonly<Record<string, string>> = {
 export function traceGateway(): () => void {
   const tracer = trace.getTracer("@palisade/gateway");
   const spans: GatewaySpans = {
-    request: (request, route) => requestSpan(tracer, request, route),
+    request: (request, path) => requestSpan(tracer, request, path),
     current: () => context.active(),
     together: (requests, work) => context.with(sharedContext(requests as readonly Context[]), work),
     statement: (name) => statementSpan(tracer, name),
@@ -56,9 +40,7 @@ export function traceGateway(): () => void {
   };
 }
 
-function requestSpan(tracer: Tracer, request: IncomingMessage, route: string): RequestSpan | undefined {
-  const { method = "", headers } = request;
-  const path = routePaths[route];
+function requestSpan(tracer: Tracer, { method = "", headers }: IncomingMessage, path: string | undefined): RequestSpan {
   const attributes = { "http.request.method": method, ...(path === undefined ? {} : { "http.route": path }) };
   const above = propagation.extract(context.active(), headers, oneParent);
   const span = tracer.startSpan(path === undefined ? method : `${method} ${path}`, { kind: SpanKind.SERVER, attributes }, above);

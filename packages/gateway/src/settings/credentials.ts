@@ -5,11 +5,9 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { ReadinessCheck } from "../fenced-store.js";
 import type { ApiKeyFile } from "../http/api-keys.js";
-import { ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, openAuthenticator } from "../http/auth.js";
-import { type JwtConfig, JwtVerifier } from "../http/jwt.js";
+import { ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, JwtVerifier, openAuthenticator } from "../http/auth.js";
 import { firstIssue } from "../http/schemas.js";
-import { GatewayConfigError, hasCredentials, hasJwt, type Naming } from "./config.js";
-import type { Settings } from "./settings.js";
+import { GatewayConfigError, hasCredentials, hasJwt, type Naming, type Settings } from "./settings.js";
 
 export interface Credentials {
   readonly authenticator: Authenticator;
@@ -34,7 +32,8 @@ export interface Credentials {
 /** `jwksMaxAgeMs`: how long public keys count after they were fetched. */
 export function loadCredentials(settings: Settings, naming: Naming, jwksMaxAgeMs?: number): Credentials {
   if (!hasCredentials(settings)) return noCredentials;
-  const jwt = hasJwt(settings) ? new JwtVerifier(jwtConfigOf(settings, jwksMaxAgeMs)) : undefined;
+  const { jwtSecret: secret, jwtJwksUrl: jwksUrl, jwtAudience: audience = "", jwtIssuer: issuer } = settings;
+  const jwt = hasJwt(settings) ? new JwtVerifier({ secret, jwksUrl, jwksMaxAgeMs, audience, issuer }) : undefined;
   return new ConfiguredCredentials(settings, naming, jwt);
 }
 
@@ -206,8 +205,4 @@ function keysIn({ text, code }: Content, refuse: (reason: string) => GatewayConf
   const parsed = apiKeyFile.safeParse(json);
   if (!parsed.success) throw refuse(`is not a list of keys: ${firstIssue(parsed.error)}`);
   return parsed.data;
-}
-
-function jwtConfigOf({ jwtSecret, jwtJwksUrl, jwtAudience, jwtIssuer }: Settings, jwksMaxAgeMs: number | undefined): JwtConfig {
-  return { secret: jwtSecret, jwksUrl: jwtJwksUrl, jwksMaxAgeMs, audience: jwtAudience ?? "", issuer: jwtIssuer };
 }

@@ -34,7 +34,8 @@ export interface StatementSpan {
 }
 
 export interface GatewaySpans {
-  request(request: IncomingMessage, route: string): RequestSpan | undefined;
+  /** `path` is that of its route, as the description has it. */
+  request(request: IncomingMessage, path: string | undefined): RequestSpan | undefined;
   /** The request that runs now, to be kept until its statement is sent. */
   current(): unknown;
   /** The statements of the work belong to the first of these requests, and are linked to all. */

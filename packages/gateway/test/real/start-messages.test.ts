@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { PostgresPair, PostgresServer, startChild } from "@palisade/testkit";
 import { expect, test as plain } from "@palisade/testkit/vitest";
 import pg from "pg";
-import { bringUpToDate } from "../../src/migrate-at-start.js";
+import { bringUpToDate } from "../../src/gateway.js";
 import { createLog } from "../../src/observe/log.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { createGateway, gatewayProgram as program, quiet, runProgram } from "../support/fixtures.js";

@@ -3,7 +3,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createAdminApp } from "../../../src/http/server.js";
+import { createAdminApp } from "../../../src/http/admin.js";
 
 let server: Server;
 let url: string;

@@ -3,8 +3,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { problemCodes as clientCodes } from "../../../../client/src/results.js";
-import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/answer.js";
 import { openApiDocument, openApiText } from "../../../src/http/openapi.js";
+import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/problems.js";
 import { problem as problemSchema } from "../../../src/http/schemas.js";
 
 describe("the contract", () => {

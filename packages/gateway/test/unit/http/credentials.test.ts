@@ -2,9 +2,8 @@
 import { SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
 import { hashApiKey, makeApiKey } from "../../../src/http/api-keys.js";
-import { ApiKeyring, credentialAuthenticator, openAuthenticator } from "../../../src/http/auth.js";
+import { ApiKeyring, credentialAuthenticator, JwtVerifier, openAuthenticator } from "../../../src/http/auth.js";
 import { RateLimit } from "../../../src/http/dispatcher.js";
-import { JwtVerifier } from "../../../src/http/jwt.js";
 import { allows, parseScope } from "../../../src/http/names.js";
 
 const { key, sha256 } = makeApiKey();

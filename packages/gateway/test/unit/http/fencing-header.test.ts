@@ -1,7 +1,7 @@
 // The Fencing-Token header: what is accepted, and that nothing else is.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Problem } from "../../../src/http/answer.js";
+import { Problem } from "../../../src/http/problems.js";
 import { parseFencingToken, readHeaders } from "../../../src/http/request.js";
 import { fencingTokenHeader } from "../../../src/http/schemas.js";
 

@@ -1,7 +1,7 @@
 // JSON as text: what the store can keep exactly, held against JSON.parse.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonFault, MAX_JSON_DEPTH } from "../../../src/http/json.js";
+import { jsonFault, MAX_JSON_DEPTH } from "../../../src/http/body.js";
 
 const limit = 1_000_000;
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);

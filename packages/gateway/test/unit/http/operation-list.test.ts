@@ -2,8 +2,8 @@
 // same.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Problem } from "../../../src/http/answer.js";
-import { parseOperations } from "../../../src/http/routes/transaction.js";
+import { Problem } from "../../../src/http/problems.js";
+import { parseOperations } from "../../../src/http/transaction.js";
 
 const shared = { token: 7, seq: undefined };
 const read = (text: string) => parseOperations(text, shared, "worker");

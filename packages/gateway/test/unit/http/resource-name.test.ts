@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { resourcePath } from "../../../../client/src/request-format.js";
-import { Problem } from "../../../src/http/answer.js";
 import { checkResourceName, parseResourceName } from "../../../src/http/names.js";
+import { Problem } from "../../../src/http/problems.js";
 
 const refused = expect.objectContaining({ code: "resource_name_invalid", status: 400 });
 

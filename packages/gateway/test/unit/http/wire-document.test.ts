@@ -1,7 +1,7 @@
 // spec/wire.md names every code with its status, and no other.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { problemCodes, statusOf } from "../../../src/http/answer.js";
+import { problemCodes, statusOf } from "../../../src/http/problems.js";
 
 const document = readFileSync(new URL("../../../../../spec/wire.md", import.meta.url), "utf8");
 const rows = [...document.matchAll(/^\| \**([\d ]+?)\** *\| (.*?) *\|/gm)].flatMap(([, statuses = "", codes = ""]) =>

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { makeApiKey } from "../../../src/http/api-keys.js";
-import { readEnvironment } from "../../../src/settings/config.js";
 import { loadCredentials } from "../../../src/settings/credentials.js";
+import { readEnvironment } from "../../../src/settings/settings.js";
 
 const origin = { headers: { host: "localhost", forwarded: false }, socket: { remoteAddress: "127.0.0.1" } };
 const folder = mkdtempSync(join(tmpdir(), "palisade-credentials-"));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { keygen } from "../../../src/commands.js";
 import { createGateway } from "../../../src/gateway.js";
-import { type GatewayConfig, GatewayConfigError, readEnvironment, verifyMode } from "../../../src/settings/config.js";
+import { type GatewayConfig, GatewayConfigError, readEnvironment, verifyMode } from "../../../src/settings/settings.js";
 
 const databaseUrl = "postgres://user:hunter2@db.example/app";
 const settingsOf = (env: Record<string, string>) => readEnvironment({ DATABASE_URL: databaseUrl, ...env }).settings;

@@ -1,6 +1,7 @@
-// Mounts the operator's page on the admin port, and tells it what it asks of this gateway. All but
-// the page's files needs a credential with an observe scope, and what is about one resource needs the
-// scopes of its route for that resource.
+// The admin port: liveness, readiness, metrics. These need no credential, so they tell nothing of
+// resources or callers, and however many ask, they take little from those who read and write. The
+// operator's page, where it is switched on, stands beside them: all but its files needs a credential
+// with an observe scope, and what is about one resource needs the scopes of its route for it.
 import {
   type Caller,
   type FenceView,
@@ -11,35 +12,84 @@ import {
   type Trouble,
   type WatchedLock,
 } from "@palisade/page";
-import type { Express } from "express";
-import type { FencedStore } from "../fenced-store.js";
-import type { Log } from "../observe/log.js";
-import type { Metrics } from "../observe/metrics.js";
-import type { RefusalRing } from "../observe/refusals.js";
-import { Answer, EventStream, Problem, success } from "./answer.js";
-import type { Authenticator } from "./auth.js";
-import { type BodyBudget, readJson } from "./body.js";
-import type { Dispatcher, RouteHandler } from "./dispatcher.js";
+import express, { type Express } from "express";
+import type { FencedStore, Readiness } from "../fenced-store.js";
+import { Answer, EventStream, success } from "./answer.js";
+import { readJson } from "./body.js";
+import type { Dispatcher, Handler, Serving } from "./dispatcher.js";
 import { allows, authorize, checkResourceName } from "./names.js";
+import { Problem, statusOf } from "./problems.js";
 import { parseQuery, pathOf, type RequestContext } from "./request.js";
 
+/** Probes come every second or so; this is the least time between two answers of a route. */
+const MIN_INTERVAL_MS = 250;
+/** Open connections of the admin port; further ones are closed at once. */
+export const MAX_ADMIN_CONNECTIONS = 256;
+
+export function createAdminApp(asked: { readonly ready: () => Promise<Readiness>; readonly metrics: () => Promise<string> }): Express {
+  const live = new SharedAnswer(() => ({ live: true }));
+  const ready = new SharedAnswer(asked.ready);
+  const metrics = new SharedAnswer(asked.metrics);
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  app.get("/live", async (_request, response) => {
+    response.json(await live.get());
+  });
+  app.get("/ready", async (_request, response) => {
+    const readiness = await ready.get();
+    response.status(readiness.ready ? success.ok : statusOf("unavailable")).json(readiness);
+  });
+  app.get("/metrics", async (_request, response) => {
+    response.type("text/plain; version=0.0.4").send(await metrics.get());
+  });
+  return app;
+}
+
+/**
+ * One result for all who ask while it is awaited, and at most one in each interval. It is never
+ * older than the question: who asks too soon after the last one waits for the next.
+ */
+class SharedAnswer<T> {
+  readonly #make: () => T | Promise<T>;
+  #madeAt = Number.NEGATIVE_INFINITY;
+  #last: Promise<T> | undefined;
+  #next: Promise<T> | undefined;
+
+  constructor(make: () => T | Promise<T>) {
+    this.#make = make;
+  }
+
+  get(): Promise<T> {
+    this.#next ??= this.#whenDue();
+    return this.#next;
+  }
+
+  async #whenDue(): Promise<T> {
+    await this.#last?.catch(() => {}); // Whoever asked for it hears of its failure.
+    const waitMs = this.#madeAt + MIN_INTERVAL_MS - performance.now();
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    this.#last = this.#next;
+    this.#next = undefined;
+    this.#madeAt = performance.now();
+    return this.#make();
+  }
+}
+
+// The operator's page.
+
+const unreachable: Trouble = { trouble: "The database does not answer." };
+
 interface MountedOn {
+  readonly app: Express;
   readonly dispatcher: Dispatcher;
-  readonly authenticator: Authenticator;
-  readonly budget: BodyBudget;
-  readonly metrics: Metrics;
-  readonly refusals: RefusalRing;
-  readonly log: Log;
-  readonly store: FencedStore;
+  readonly serving: Serving;
   /** Undefined where the gateway does not know the lock's nodes. */
   readonly lock: WatchedLock | undefined;
 }
 
-const MAX_BODY_BYTES = 16 * 1024;
-const unreachable: Trouble = { trouble: "The database does not answer." };
-
-export function mountPage(app: Express, gateway: MountedOn): OperatorPage {
-  const { dispatcher, metrics, refusals, log, store, lock } = gateway;
+export function mountPage({ app, dispatcher, serving, lock }: MountedOn): OperatorPage {
+  const { metrics, refusals, log, store } = serving;
   const page = new OperatorPage({
     lock,
     refusals,
@@ -53,37 +103,35 @@ export function mountPage(app: Express, gateway: MountedOn): OperatorPage {
   app.get(/^\/page$/, (_request, response) => response.redirect(308, "page/"));
   for (const { path, headers, text } of pageFiles) app.get(`/page/${path}`, (_request, response) => response.set(headers).send(text));
   for (const route of page.routes) {
-    const name = `page_${route.path.replaceAll("-", "_")}`;
-    app[route.method](`/page/${route.path}`, dispatcher.authenticated(name, handlerOf(route, gateway)));
+    const mounted = { name: `page_${route.path.replaceAll("-", "_")}`, handler: handlerOf(route) };
+    app[route.method](`/page/${route.path}`, (request, response) => dispatcher.serve(mounted, request, response));
   }
   return page;
 }
 
-function handlerOf(route: PageRoute, { authenticator, budget }: MountedOn): RouteHandler {
-  return async (context) => {
+function handlerOf(route: PageRoute): Handler {
+  return async (context, { authenticator, budget }) => {
     const { principal } = context;
     if (!principal.scopes.some(({ action }) => action === "observe"))
       return new Problem("forbidden_scope", `The credential ${principal.id} has no observe scope.`);
     const input =
-      route.method === "get"
-        ? parseQuery(pathOf(context.request.url ?? "/"), route.schema)
-        : await readJson(context, route.schema, { limitBytes: MAX_BODY_BYTES, budget });
+      route.method === "get" ? parseQuery(pathOf(context.request), route.schema) : await readJson(context, route.schema, budget);
     if (input instanceof Problem) return input;
     const resource = route.about?.(input);
-    context.resource = resource;
+    context.resource = resource ?? "";
     for (const action of route.needs ?? []) {
-      const forbidden = authorize(principal, action, resource ?? "");
+      const forbidden = authorize(principal, action, context.resource);
       if (forbidden !== undefined) return forbidden;
     }
     const answer = await route.answer(input, callerOf(context, authenticator));
     if ("stream" in answer) return new EventStream(answer.stream);
     if ("json" in answer) return new Answer(success.ok, JSON.stringify(answer.json), { headers: ["X-Content-Type-Options", "nosniff"] });
     const { unavailable, retryAfterSeconds } = answer;
-    return new Problem("unavailable", unavailable, resource === undefined ? { retryAfterSeconds } : { resource, retryAfterSeconds });
+    return new Problem("unavailable", unavailable, { resource, retryAfterSeconds });
   };
 }
 
-function callerOf({ request, headers, principal, requestId }: RequestContext, authenticator: Authenticator): Caller {
+function callerOf({ request, headers, principal, requestId }: RequestContext, authenticator: Serving["authenticator"]): Caller {
   return {
     id: principal.id,
     requestId,
