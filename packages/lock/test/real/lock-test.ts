@@ -1,13 +1,14 @@
 // `test` for this package: what the testkit offers, and lockers that are closed when the test is
 // over. Also small ways to look at the nodes past the lock.
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import { channelNames, createLocker, type Lease, type Locker, type LockerOptions } from "@palisade/lock";
+import { createLocker, type Lease, type Locker, type LockerOptions } from "@palisade/lock";
 import type { RedisFleet } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
+import { aborted } from "../listening.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";
+export { aborted, failure, listen } from "../listening.js";
 
 /** Opens a locker that is closed after the test; by default it waits long for slow nodes. */
 export type OpenLocker = (options: LockerOptions) => Locker;
@@ -101,14 +102,6 @@ export async function until(isSo: () => boolean | Promise<boolean>, what: string
   }
 }
 
-/** Resolves when it has aborted, even if that was before. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
 /**
  * Takes leases until this process was seen to run in the last quarter of one, and returns when that
  * one is over: a process that stands still then cannot be warned. Seen twice, because a warning
@@ -128,32 +121,9 @@ export async function untilSeenEnding(take: () => Promise<Lease>): Promise<Lease
   }
 }
 
-/** Collects what is said on a channel and is of interest, until it goes out of scope. */
-export function listen<Event>(
-  channel: keyof typeof channelNames,
-  isOurs: (event: Event) => boolean,
-): { readonly events: Event[] } & Disposable {
-  const events: Event[] = [];
-  const onEvent = (message: unknown): void => {
-    if (isOurs(message as Event)) events.push(message as Event);
-  };
-  subscribe(channelNames[channel], onEvent);
-  return { events, [Symbol.dispose]: () => unsubscribe(channelNames[channel], onEvent) };
-}
-
 /** How long it took, in milliseconds, and what came of it. */
 export async function timed<T>(run: () => Promise<T>): Promise<{ readonly tookMs: number; readonly result: T }> {
   const startedAt = performance.now();
   const result = await run();
   return { tookMs: performance.now() - startedAt, result };
-}
-
-/** The error with which it rejects. */
-export async function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => {
-      throw new Error("it was expected to fail, and did not");
-    },
-    (error: unknown) => error,
-  );
 }

@@ -27,8 +27,8 @@ test("fake timers do not reach the lock: it waits, renews and ends its leases in
 });
 
 test("a worker thread takes a lease, gives it back, and ends by itself", async ({ redis, locker }) => {
-  const worker = new Worker(new URL("../../.build/test/real/worker-thread.js", import.meta.url), {
-    workerData: { nodes: redis.urls, namespace: redis.namespace },
+  const worker = new Worker(new URL("../../.build/test/real/child.js", import.meta.url), {
+    workerData: { does: "end", nodes: redis.urls, namespace: redis.namespace },
   });
   const ended = once(worker, "exit");
   const [token] = (await once(worker, "message")) as [number];

@@ -71,6 +71,7 @@ export class SimServer {
   #peerIds = 0;
   #startedMs = 0;
   #jumpedMs = 0;
+  #isDeaf = false;
 
   constructor(settings: ServerSettings) {
     this.name = settings.name;
@@ -170,7 +171,17 @@ export class SimServer {
     throw new Unsupported(said);
   }
 
+  /** Takes the right to subscribe away, and ends the connections that have. */
+  deafen(): void {
+    this.#isDeaf = true;
+    for (const peer of [...this.#peers.values()].filter(({ channels }) => channels.size > 0)) {
+      peer.ended();
+      this.forget(peer);
+    }
+  }
+
   subscribe(peer: Peer, channels: readonly string[]): Reply {
+    if (this.#isDeaf) throw new RedisError("NOPERM User default has no permissions to run the 'subscribe' command");
     for (const channel of channels) {
       peer.channels.add(channel);
       const there = this.#channels.get(channel);

@@ -1,109 +1,259 @@
-// A story in simulated time: lockers of several processes over simulated servers, whose steps a test
-// says one by one. Nothing waits for real time, and every run is the same.
+// A story in simulated time: lockers of several processes over simulated servers, and a test that goes
+// on as they do. Nothing waits for real time, and every run is the same.
 import { QuorumLocker } from "#lock/locker.js";
 import { type LockerOptions, readPolicy } from "#lock/options/policy.js";
+import type { NodeEvent } from "#lock/protocol/events.js";
+import type { OpenFleet } from "#lock/protocol/fleet.js";
 import type { Locker } from "#lock/protocol/locker.js";
+import type { LockNode } from "#lock/protocol/node.js";
 import { openFleet } from "#lock/redis/open-fleet.js";
+import { Memory } from "./commands.js";
 import { Chance, ClientProcess, Timeline } from "./engine.js";
 import { Machine, Path } from "./network.js";
 import { SimLink } from "./sim-link.js";
-import { SimServer } from "./sim-server.js";
+import { type Executed, SimServer } from "./sim-server.js";
 
 const BORN_AT_MS = 1_700_000_000_000;
 const NAMESPACE = "sim";
-/** Longer than anything that a story waits for. */
-const NEVER_MS = 1_800_000;
+/** Longer than any story takes. */
+const NEVER_MS = 3_600_000;
+const LOOK_EVERY_MS = 1;
 
+interface Setting {
+  /** How many nodes there are; five by default. */
+  readonly nodes?: number;
+  /** Whether they are believed after a restart. */
+  readonly appendfsync?: "always" | "no";
+}
+
+/** A test that tells a story: time passes while it waits for something, and only then. */
+export function told(body: (story: Story) => Promise<void>, setting: Setting = {}): () => Promise<void> {
+  return async () => {
+    const story = new Story(setting);
+    await story.play(body(story));
+  };
+}
+
+/** One process with a locker of its own. */
 export interface Actor {
   readonly locker: Locker;
   readonly process: ClientProcess;
+  /** Below the locker: which nodes there are, how they stand, and what was reported of them. */
+  readonly fleet: OpenFleet;
+  readonly events: readonly NodeEvent[];
+  node(name: string): LockNode;
   /** Its process dies, and its connections with it. */
   kill(): void;
 }
 
-export class Story {
-  readonly machines: readonly Machine[];
+class Story {
+  readonly nodes: readonly StoryNode[];
   readonly #timeline = new Timeline();
   readonly #chance = new Chance(1);
   #processes = 0;
 
-  constructor(nodes = 5) {
-    const clock = { rate: 1, aheadMs: BORN_AT_MS };
-    this.machines = Array.from(
-      { length: nodes },
-      (_, i) => new Machine(new SimServer({ name: `n${i + 1}`, now: () => this.nowMs, clock, appendfsync: "always" })),
-    );
+  constructor({ nodes = 5, appendfsync = "always" }: Setting) {
+    const now = (): number => this.nowMs;
+    this.nodes = Array.from({ length: nodes }, (_, i) => new StoryNode(`n${i + 1}`, now, appendfsync));
   }
 
   get nowMs(): number {
     return this.#timeline.now;
   }
 
+  async play(body: Promise<void>): Promise<void> {
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+    };
+    body.then(end, end);
+    await this.#timeline.play(() => isOver || this.nowMs > NEVER_MS);
+    if (!isOver) throw new Error("the story never came to its end");
+    await body;
+  }
+
   /** A process with a locker of its own, which has these options of `createLocker`. */
-  actor(options: Partial<LockerOptions> = {}): Actor {
+  actor(options: Partial<LockerOptions> & { readonly nodes?: readonly string[] } = {}): Actor {
     const name = `p${++this.#processes}`;
     const chance = this.#chance.of(name);
     const process = new ClientProcess(name, this.#timeline, { rate: 1, wallAheadMs: BORN_AT_MS, chance });
-    const urls = this.machines.map(({ server }) => `redis://${server.name}:6379`);
-    const paths = this.machines.map((machine) => {
-      const way = { client: process, machine, chance: chance.of(machine.server.name), log: undefined };
-      return new Path({ timeline: this.#timeline, speed: { leastMs: 0.2, jitterMs: 0.3 }, ...way });
-    });
+    const nodes = options.nodes ?? this.urls;
     const links: SimLink[] = [];
-    const policy = readPolicy({ nodes: urls, namespace: NAMESPACE, label: name, ...options });
+    const events: NodeEvent[] = [];
+    const policy = readPolicy({ nodes: this.urls, namespace: NAMESPACE, label: name, ...options });
     const fleet = openFleet({
       ...policy,
+      nodes,
       clock: process,
       openLink: (source, settings) => {
-        const link = new SimLink(paths[urls.indexOf(String(source))] as Path, settings);
+        const node = this.nodes[this.urls.indexOf(String(source))];
+        if (node === undefined) throw new RangeError(`there is no server at ${String(source)}`);
+        const link = new SimLink(node.way(process, this.#timeline, chance.of(node.name)), settings);
         links.push(link);
         return link;
       },
-      onEvent: () => {},
+      onEvent: (event) => events.push(event),
     });
     return {
       process,
       locker: new QuorumLocker(fleet, policy, process),
-      kill: () => {
+      fleet,
+      events,
+      node(wanted) {
+        const found = fleet.nodes.find((node) => node.name === wanted);
+        if (found === undefined) throw new RangeError(`no node is called ${wanted}`);
+        return found;
+      },
+      kill() {
         process.die();
         for (const link of links) link.abandon();
       },
     };
   }
 
+  get urls(): readonly string[] {
+    return this.nodes.map(({ name }) => `redis://${name}:6379`);
+  }
+
+  /** Lets so much time pass. */
+  pass(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#timeline.after(ms, () => {
+        this.#timeline.beginTurn();
+        resolve();
+      });
+    });
+  }
+
+  /** Goes on until this does not throw any more. */
+  async eventually(check: () => unknown, withinMs = 60_000): Promise<void> {
+    for (const endsMs = this.nowMs + withinMs; ; await this.pass(LOOK_EVERY_MS)) {
+      try {
+        await check();
+        return;
+      } catch (error) {
+        if (this.nowMs > endsMs) throw error;
+      }
+    }
+  }
+
   /** Goes on until it is so. */
-  async until(isSo: () => boolean, what: string): Promise<void> {
-    const endMs = this.nowMs + NEVER_MS;
-    await this.#timeline.play(() => isSo() || this.nowMs > endMs);
-    if (!isSo()) throw new Error(`never came: ${what}`);
+  until(isSo: () => unknown, what: string): Promise<void> {
+    return this.eventually(async () => {
+      if (!(await isSo())) throw new Error(`it never came about that ${what}`);
+    });
   }
 
-  /** Goes on for so long. */
-  async pass(ms: number): Promise<void> {
-    const endMs = this.nowMs + ms;
-    await this.until(() => this.nowMs > endMs, "a later moment");
-  }
-
-  /** Goes on until it has settled; says how long that took there. */
-  async played<T>(work: Promise<T>): Promise<{ readonly result: T; readonly tookMs: number }> {
-    let isDone = false;
+  /** How long it took, and what came of it. */
+  async timed<T>(work: Promise<T>): Promise<{ readonly result: T; readonly tookMs: number }> {
     const beganMs = this.nowMs;
-    const settle = (): void => {
-      isDone = true;
-    };
-    work.then(settle, settle);
-    await this.until(() => isDone, "the end of what was begun");
-    return { result: await work, tookMs: this.nowMs - beganMs };
+    const result = await work;
+    return { result, tookMs: this.nowMs - beganMs };
+  }
+
+  /** What is stored on each node, null where there is nothing. */
+  stored(kind: "lock" | "token", resource: string): readonly (string | null)[] {
+    return this.nodes.map(({ server }) => server.memory.get(`{${NAMESPACE}}:${kind}:${resource}`, server.wallMs()) ?? null);
   }
 
   /** How many wait for it, on each node. */
   queued(resource: string): readonly number[] {
-    return this.machines.map(({ server }) => server.memory.hash(`{${NAMESPACE}}:queue:${resource}`, server.wallMs())?.size ?? 0);
+    return this.nodes.map(({ server }) => server.memory.hash(`{${NAMESPACE}}:queue:${resource}`, server.wallMs())?.size ?? 0);
   }
 
-  /** Goes on until so many wait for it, on a quorum of five or three nodes. */
-  async untilQueued(resource: string, count: number): Promise<void> {
-    const isMajority = (nodes: number): boolean => nodes > this.machines.length / 2;
-    await this.until(() => isMajority(this.queued(resource).filter((length) => length === count).length), `${count} wait`);
+  /** Goes on until so many wait for it, on a majority. */
+  untilQueued(resource: string, count: number): Promise<void> {
+    const isMajority = (nodes: number): boolean => nodes > this.nodes.length / 2;
+    return this.until(() => isMajority(this.queued(resource).filter((length) => length === count).length), `${count} wait`);
   }
+}
+
+export type { Story };
+
+/** A simulated server and all ways to it, with the faults of the testkit's real ones. */
+class StoryNode {
+  readonly name: string;
+  readonly server: SimServer;
+  readonly #machine: Machine;
+  readonly #ways: Path[] = [];
+  /** How many commands of scripts and scripts it has executed. */
+  calls = 0;
+  /** Answers every script with an error, as long as it is set. */
+  refusal: Error | undefined;
+  #isCutOff = false;
+
+  constructor(name: string, now: () => number, appendfsync: "always" | "no") {
+    this.name = name;
+    const clock = { rate: 1, aheadMs: BORN_AT_MS };
+    this.server = new SimServer({ name, now, clock, appendfsync, answer: (executed) => this.#answered(executed) });
+    this.#machine = new Machine(this.server);
+  }
+
+  way(client: ClientProcess, timeline: Timeline, chance: Chance): Path {
+    const speed = { leastMs: 0.2, jitterMs: 0.3 };
+    const way = new Path({ timeline, client, machine: this.#machine, speed, chance, log: undefined });
+    this.#ways.push(way);
+    if (this.#isCutOff) hold(way);
+    return way;
+  }
+
+  kill(): void {
+    this.#machine.goDown();
+    this.server.end();
+  }
+
+  restart(memory: Memory = this.server.memory): void {
+    this.kill();
+    this.server.start(memory);
+    this.#machine.comeUp();
+  }
+
+  /** Restarts without its memory. */
+  forget(): void {
+    this.restart(new Memory());
+  }
+
+  pause(): void {
+    this.#machine.stop();
+  }
+
+  resume(): void {
+    this.#machine.continue();
+  }
+
+  /** Nothing passes in either direction until it is healed, and then all that was kept. */
+  partition(): void {
+    this.#isCutOff = true;
+    for (const way of this.#ways) hold(way);
+  }
+
+  /** The node's answers are kept until it is healed. */
+  holdReplies(): void {
+    for (const { back } of this.#ways) back.hold();
+  }
+
+  heal(): void {
+    this.#isCutOff = false;
+    for (const way of this.#ways) way.heal();
+  }
+
+  cut(): void {
+    for (const way of this.#ways) way.cut();
+  }
+
+  /** One command, past the lock. */
+  command(...words: readonly string[]): unknown {
+    return this.server.eval("return redis.call(unpack(ARGV))", 0, words);
+  }
+
+  #answered({ reply }: Executed): Executed["reply"] {
+    this.calls++;
+    if (this.refusal !== undefined) throw this.refusal;
+    return reply;
+  }
+}
+
+function hold({ there, back }: Path): void {
+  there.hold();
+  back.hold();
 }
