@@ -6,15 +6,13 @@
 --        must have been open here, epoch
 -- Reply  { '1', floor } | { '0', '' } if the promise or the field has changed | { '2', how many ms
 --        are missing }
---@include format
---@include run-id
+--@include admission
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised', 'since')
 local mark, isOfRun, counterFloor, generation = admission(record[1])
 if not isOfRun or not record[2] or record[1] ~= ARGV[1] or record[3] ~= ARGV[2] then
   return { '0', '' }
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = nowMs()
 local missing = tonumber(record[4] or '0') + tonumber(ARGV[4]) - now
 if mark ~= '-' and missing > 0 then
   return { '2', string.format('%.0f', missing) }

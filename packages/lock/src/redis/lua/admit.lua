@@ -7,18 +7,16 @@
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
 --        was lost or the nonce was used since, or others found another fleet with this node
 -- Note   The nonce is stored in the field ticket.
---@include format
---@include run-id
+--@include admission
 local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'founding')
 if run ~= ARGV[1] or record[1] ~= ARGV[2] or (ARGV[10] ~= '' and record[3] ~= ARGV[10]) then
   return { '0' }
 end
 local floor = math.max(tonumber(record[2] or 0), tonumber(ARGV[3]))
 local text = string.format('%.0f', floor)
-local time = redis.call('TIME')
 -- The fields that every grant reads come first: a small hash is searched from the front.
 redis.call('DEL', KEYS[1])
 -- Nothing precedes the first generation, so the next one need not outwait it.
-local since = string.sub(ARGV[8], 1, 2) == '1-' and 0 or time[1] * 1000 + math.floor(time[2] / 1000)
+local since = string.sub(ARGV[8], 1, 2) == '1-' and 0 or nowMs()
 redis.call('HSET', KEYS[1], 'admitted', admittedAs('+', floor, ARGV[8], ARGV[4]), 'floor', text, 'id', ARGV[5], 'fleet', ARGV[6], 'durable', ARGV[7], 'format', '1', 'members', ARGV[9], 'since', string.format('%.0f', since))
 return { '1', text }

@@ -10,20 +10,16 @@
 --        right gives the same time to every node, so all nodes serve the same ticket first. For
 --        any other the node reckons from its own clock.
 --@include start
-local AHEAD = 7
-local LEAP = 65536
 local RIGHT_MS = 50
 local TICKET_MS = 90000
 local MOST_TICKETS = 1024
 local FULL, FULL_MS = '9999', 1000
-local least = tonumber(ARGV[2])
 local ticket = ARGV[3] or ''
 local mine = '~' .. ticket .. '|'
 
---@include record
---@include counter
---@include queue
 --@include grant-request
+--@include queue
+--@include each-request
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -70,7 +66,7 @@ local function takeTicket(lock, at)
 end
 
 local function request(first, last, at)
-  local reply = grantAll(first, last, at)
+  local reply = grantAll(first, last, at, mine)
   if type(reply) == 'number' then
     for key = first, last, 2 do
       call('HDEL', queueOf(KEYS[key]), ticket)
@@ -89,7 +85,6 @@ local function request(first, last, at)
   return reply
 end
 
-local FIRST_KEY, SHARED, FIELDS, quick = 2, 3, 3, false
---@include each-request
---@include store-floor
+local replies = eachRequest(admitted, 2, 3, 3, request)
+storeFloor()
 return replies

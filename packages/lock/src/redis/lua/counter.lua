@@ -1,8 +1,11 @@
--- What   Part of the scripts that need the highest token that may have been stored for one
---        resource.
--- KEYS   none of its own: the token key it is called with
+-- What   Part of the scripts that need the highest token that may have been stored for one resource:
+--        its counter, or the node's floor where it has none.
+-- KEYS   1 {ns}:node, and the token key each function is called with
 -- ARGV   none of its own
 -- Reply  none of its own
+--@include record
+local floorBefore = floor
+
 local function counterAt(key)
   local text = call('GET', key)
   if not text then
@@ -26,5 +29,13 @@ local function store(key, token)
   call('SET', key, format('%.0f', token), 'PX', RETENTION)
   if token > floor then
     floor = token
+  end
+end
+
+-- Before the replies: the floor rises once for the whole call. Should this very command fail, the
+-- whole call fails, and with it every answer that needed it.
+local function storeFloor()
+  if floor > floorBefore then
+    call('HSET', KEYS[1], 'floor', format('%.0f', floor))
   end
 end

@@ -6,16 +6,14 @@
 --        the node has been a member without a break
 -- Reply  '1', or '0' if the node is not admitted, is there already, or was no member in between:
 --        then it is rebuilt like a new one
---@include format
---@include run-id
+--@include admission
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
 local mark, isOfRun, _, _, number = admission(record[1])
 if not mark or not isOfRun or not record[2] or number >= tonumber(ARGV[2]) or number < tonumber(ARGV[6]) then
   return '0'
 end
 local floor = math.max(tonumber(record[2]), tonumber(ARGV[4]))
-local time = redis.call('TIME')
-local since = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local since = string.format('%.0f', nowMs())
 redis.call('HSET', KEYS[1], 'admitted', admittedAs('+', floor, ARGV[1], ARGV[5]), 'floor', string.format('%.0f', floor), 'members', ARGV[3], 'since', since)
 redis.call('HDEL', KEYS[1], 'promised', 'accepted', 'acceptedMembers')
 return '1'

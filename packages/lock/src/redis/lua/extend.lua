@@ -4,8 +4,8 @@
 -- ARGV   ttlMs, then per request: beginning of the lock value (owner|)
 -- Reply  as each-request.lua says, per request extended: 1 | missing: 0 | taken: { lock value, PTTL
 --        }
---@include start
 --@include record
+--@include each-request
 
 local function request(first, last, at)
   local mine, missing = ARGV[at], false
@@ -27,6 +27,4 @@ local function request(first, last, at)
   return 1
 end
 
-local FIRST_KEY, SHARED, FIELDS, quick = 2, 1, 1, false
---@include each-request
-return replies
+return eachRequest(admitted, 2, 1, 1, request)

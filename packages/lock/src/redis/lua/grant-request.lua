@@ -1,12 +1,13 @@
--- What   Grant all resources of one request, or none, and store a token above every token this
---        node stored for any of them. If all have this owner already (the request came twice),
---        answer the same grant again. The lock that a request is refused for is marked as having
---        waiters.
--- KEYS   none of its own
--- ARGV   none of its own: ttlMs, and `least`, and a lock value at the place it is called with
+-- What   Part of grant.lua and claim.lua. Grants all resources of one request, or none, and stores a
+--        token above every token this node stored for any of them. If all have this owner already
+--        (the request came twice), answers the same grant again. The lock that a request is refused
+--        for is marked as having waiters.
+-- KEYS   per resource lock and token, from `first` to `last`
+-- ARGV   1 ttlMs, 2 least token, and a lock value at `at`
 -- Reply  granted: the token | held: { index of the first resource that has another owner, its lock
 --        value, its PTTL }
 -- Note   What is reserved for the owner `mine` is free.
+--@include counter
 local function taken(key, first)
   local value = call('GET', KEYS[key])
   if string.byte(value, -1) ~= 10 and string.find(value, '|', 1, true) then
@@ -16,7 +17,7 @@ local function taken(key, first)
   return { (key - first) / 2 + 1, value, call('PTTL', KEYS[key]) }
 end
 
-local function grantAll(first, last, at)
+local function grantAll(first, last, at, mine)
   local value, ttl = ARGV[at], ARGV[1]
   local token, again, wished = 0, true, 0
   for key = first, last, 2 do
@@ -28,6 +29,7 @@ local function grantAll(first, last, at)
     end
     local counter = counterAt(KEYS[key + 1])
     if not counter then
+      local least = tonumber(ARGV[2])
       again, counter, wished = false, floor, math.min(least, floor + LEAP, HIGHEST)
     end
     token = math.max(token, counter)

@@ -3,9 +3,8 @@
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   ttlMs, then per request: lock value (owner|label), token
 -- Reply  as each-request.lua says, per request extended: 1 | taken: { lock value, PTTL }
---@include start
---@include record
 --@include counter
+--@include each-request
 
 local function request(first, last, at)
   local value, token = ARGV[at], tonumber(ARGV[at + 1])
@@ -23,7 +22,6 @@ local function request(first, last, at)
   return 1
 end
 
-local FIRST_KEY, SHARED, FIELDS, quick = 2, 1, 2, false
---@include each-request
---@include store-floor
+local replies = eachRequest(admitted, 2, 1, 2, request)
+storeFloor()
 return replies

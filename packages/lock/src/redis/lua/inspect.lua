@@ -3,15 +3,12 @@
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: a word that is not read
 -- Reply  as each-request.lua says, per request { lock value or '', PTTL, token }
---@include start
---@include record
 --@include counter
+--@include each-request
 
 local function request(first)
   local value = call('GET', KEYS[first])
   return { value or '', call('PTTL', KEYS[first]), storedAt(KEYS[first + 1]) }
 end
 
-local FIRST_KEY, SHARED, FIELDS, quick = 2, 0, 1, false
---@include each-request
-return replies
+return eachRequest(admitted, 2, 0, 1, request)

@@ -8,8 +8,7 @@
 --        node is not admitted. A lease that is there from the first page to the last is on one of
 --        them, perhaps on several; others may be.
 -- Note   A page is small: the server does nothing else meanwhile.
---@include format
---@include run-id
+--@include admission
 local mark, isOfRun, counterFloor = admission(redis.call('HGET', KEYS[1], 'admitted'))
 if not isOfRun or mark == '-' then
   return false

@@ -4,8 +4,7 @@
 -- ARGV   the cursor (0 to begin with), what token keys begin with as a pattern, its length
 -- Reply  { next cursor: '0' at the end, names… }, or nil if the node is not admitted. A name that
 --        has a counter from the first page to the last is on one of them; others may be.
---@include format
---@include run-id
+--@include admission
 local mark, isOfRun = admission(redis.call('HGET', KEYS[1], 'admitted'))
 if not isOfRun or mark == '-' then
   return false

@@ -3,8 +3,7 @@
 -- KEYS   1 {ns}:node, 2 {ns}:marks
 -- ARGV   per mark: its name, the number (0 only reads)
 -- Reply  { the field admitted, or '' if the node is not admitted, then per mark name and number }
---@include format
---@include run-id
+--@include admission
 local admitted = redis.call('HGET', KEYS[1], 'admitted')
 local mark, isOfRun = admission(admitted)
 for index = 1, #ARGV, 2 do

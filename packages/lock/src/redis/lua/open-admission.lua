@@ -16,10 +16,8 @@
 --        was lost only if the record survived the start, and in a server that was never a
 --        replica: without a record, a FLUSHALL may have come at any time since, and what a
 --        promoted replica lacks, its master may have granted until the end.
---@include format
---@include run-id
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@include admission
+local now = nowMs()
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'founding')
 local mark, isOfRun, _, _, number = admission(record[1])
 if isOfRun and record[2] and number >= tonumber(ARGV[5]) then

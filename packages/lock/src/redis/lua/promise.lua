@@ -6,8 +6,7 @@
 --        promised } if that is not lower, or if the field has changed: a changer that noted it
 --        before another member was rebuilt from this node may count a promise that the rebuilt one
 --        has forgotten
---@include format
---@include run-id
+--@include admission
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised', 'accepted', 'acceptedMembers')
 local _, isOfRun = admission(record[1])
 local promised = tonumber(record[3] or '') or 0

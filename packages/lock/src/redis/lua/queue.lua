@@ -10,6 +10,7 @@
 -- Note   The queue is a hash of tickets: since when it waits, when it last asked, and the same by the
 --        client's clock, 15 digits of milliseconds each. A process that does not listen is passed
 --        over. A reservation names the owner ~<ticket>.
+--@include start
 local RESERVED_MS = 40
 
 -- No namespace has a brace, so the first one closes the tag.

@@ -4,10 +4,9 @@
 -- ARGV   per request: token, 'holder' or 'nothing'
 -- Reply  as each-request.lua says, per request { the token now stored, the removed lock value or ''
 --        }
---@include start
---@include record
 --@include counter
 --@include queue
+--@include each-request
 
 local function request(first, _, at)
   local token = math.max(tonumber(ARGV[at]), storedAt(KEYS[first + 1]))
@@ -25,7 +24,6 @@ local function request(first, _, at)
   return { token, removed or '' }
 end
 
-local FIRST_KEY, SHARED, FIELDS, quick = 2, 0, 2, false
---@include each-request
---@include store-floor
+local replies = eachRequest(admitted, 2, 0, 2, request)
+storeFloor()
 return replies

@@ -4,8 +4,7 @@
 -- KEYS   1 {ns}:node
 -- ARGV   a fresh epoch, generation
 -- Reply  the floor, or nil if the node is not admitted itself or votes in another generation
---@include format
---@include run-id
+--@include admission
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
 local mark, isOfRun, counterFloor, generation = admission(record[1])
 if not isOfRun or not record[2] or mark == '-' or generation ~= ARGV[2] then

@@ -3,8 +3,7 @@
 -- KEYS   1 {ns}:node
 -- ARGV   run_id, nonce, lowest floor, epoch
 -- Reply  as admit.lua says
---@include format
---@include run-id
+--@include admission
 local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'admitted')
 local mark, _, _, generation = admission(record[3])
 if run ~= ARGV[1] or record[1] ~= ARGV[2] or not mark or not record[2] then

@@ -7,6 +7,7 @@
 --        run_id>'`. Since Redis 7 the cache of scripts is neither kept nor replicated, so a script
 --        that bears a run_id and is found in the cache was loaded since the server started; the
 --        client loads it after asking for the run_id, on the same connection.
+--@include start
 local record = call('HMGET', KEYS[1], 'admitted', 'floor')
 local admitted, floor, counterFloor = record[1] or '', tonumber(record[2] or ''), nil
 if floor and sub(admitted, 1, 40) == RUN then
@@ -17,4 +18,3 @@ end
 if not counterFloor then
   return ''
 end
-local floorBefore = floor

@@ -33,6 +33,7 @@ if #KEYS == 1 and #ARGV == 1 and #ARGV[1] == 24 and string.byte(ARGV[1], 23) == 
 end
 
 --@include queue
+--@include each-request
 
 local function callRoll(lock)
   local queue = queueOf(lock)
@@ -90,8 +91,7 @@ local function quick(key, last, at)
   return 1
 end
 
-local FIRST_KEY, SHARED, FIELDS, admitted = 1, 0, 1, '-'
---@include each-request
+local replies = eachRequest('-', 1, 0, 1, request, quick)
 if #freed > 0 then
   call('DEL', unpack(freed))
 end

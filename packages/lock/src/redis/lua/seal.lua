@@ -6,9 +6,8 @@
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: beginning of the lock value (owner|), token
 -- Reply  as each-request.lua says, per request sealed: 1 | lost: 0
---@include start
---@include record
 --@include counter
+--@include each-request
 
 local function request(first, last, at)
   local mine, token = ARGV[at], tonumber(ARGV[at + 1])
@@ -24,7 +23,6 @@ local function request(first, last, at)
   return 1
 end
 
-local FIRST_KEY, SHARED, FIELDS, quick = 2, 0, 2, false
---@include each-request
---@include store-floor
+local replies = eachRequest(admitted, 2, 0, 2, request)
+storeFloor()
 return replies

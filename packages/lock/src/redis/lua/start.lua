@@ -1,6 +1,11 @@
--- What   Short names that every script of requests uses. HIGHEST is the highest token there can be.
+-- What   Short names and limits that every script of a verb uses. A script includes what it uses, and
+--        each part what it uses itself; a part that was included already is not included again.
 -- KEYS   none of its own
 -- ARGV   none of its own
 -- Reply  none of its own
 local call, format, sub, KEYS, ARGV = redis.call, string.format, string.sub, KEYS, ARGV
+-- The highest token there can be.
 local HIGHEST = 999999999999999
+-- A resource without a counter gets the least token that is asked for, if that is above the floor
+-- by no more than this: however wrong a client is, one grant spends no more tokens.
+local LEAP = 65536

@@ -44,7 +44,7 @@ export function withoutLeastToken(edit: Rules["edit"]): NonNullable<Rules["edit"
     const edited = edit?.(name, text) ?? text;
     if (name !== "grant" && name !== "claim") return edited;
     if (!edited.includes(LEAST_TOKEN)) throw new Error(`${name}.lua does not say: ${LEAST_TOKEN}`);
-    return edited.replace(LEAST_TOKEN, "local least = 0");
+    return edited.replaceAll(LEAST_TOKEN, "local least = 0");
   };
 }
 

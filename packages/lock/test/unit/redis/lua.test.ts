@@ -71,7 +71,7 @@ describe("the Lua files", () => {
     const request = { verb, question: questions[name] ?? lease };
     const { keyCount, words } = new BatchEncoder(keys).encode([request, request] as Batch);
     const [named, args] = [words.slice(0, keyCount), words.slice(keyCount)];
-    const loop = /FIRST_KEY, SHARED, FIELDS.* = (\d), (\d), (\d)/.exec(textOf(verb.script)) ?? [];
+    const loop = /eachRequest\([^,]*, (\d), (\d), (\d),/.exec(textOf(verb.script)) ?? [];
     const [first, shared, fields] = loop.slice(1).map(Number);
     const perResource = verb.needs === "nothing" ? 1 : 2;
     expect(argumentsIn(verb.script)).toHaveLength(Number(shared) + Number(fields));

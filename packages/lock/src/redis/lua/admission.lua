@@ -1,10 +1,17 @@
--- What   Part of the scripts of the admission: the run_id of this server, and the field admitted,
---        which holds a mark, the run_id, counter floor, generation and epoch.
+-- What   Part of the scripts that read or change a node's record (record.ts): the run_id of this
+--        server, and the field admitted, which holds a mark, the run_id, counter floor, generation
+--        and epoch. A record of an unknown format fails the script, which then changes nothing: a
+--        newer version wrote it; taken for a lost memory, it would be founded over.
 -- KEYS   1 {ns}:node
 -- ARGV   none of its own
 -- Reply  none of its own
 -- Note   The field begins with a mark and the first 39 characters of the run_id: + for a node that
 --        votes, - while it has accepted the next generation and does not.
+local format = redis.call('HGET', KEYS[1], 'format')
+if format and format ~= '1' then
+  error({ err = 'FORMAT the record of this node has format ' .. format })
+end
+
 local server = redis.call('INFO', 'server')
 local run = string.match(server, 'run_id:(%w+)') or ''
 
@@ -25,4 +32,9 @@ end
 
 local function admittedAs(mark, counterFloor, generation, epoch)
   return head(mark) .. string.format('%015.0f', counterFloor) .. generation .. ':' .. epoch
+end
+
+local function nowMs()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
