@@ -1,8 +1,9 @@
 // What operators and stores ask of the nodes together: each call reads what it was given, waits for the
 // first contact, and asks a quorum or the fleet itself.
-import type { LeaseContext } from "./lease/context.js";
+
 import { answersOf, heldResources, inspectNodes, raiseMark } from "./lease/inspect.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
+import type { LockerState } from "./lease/state.js";
 import { foreignTokenOption, tokenOption, wellFormedText } from "./options/option.js";
 import { readListHeldOptions, readMemberChange, readNames, readReconfigureOptions, readResource } from "./options/policy.js";
 import type {
@@ -14,7 +15,6 @@ import type {
   ListHeldOptions,
   MemberChange,
   NodeInspection,
-  OpenFleet,
   ReconfigureOptions,
 } from "./protocol/fleet.js";
 import type { FirstContact } from "./waiting/first-contact.js";
@@ -22,79 +22,77 @@ import type { FirstContact } from "./waiting/first-contact.js";
 const MAX_NAME_BYTES = 1_024;
 
 export class FleetCalls implements Fleet {
-  readonly #fleet: OpenFleet;
-  readonly #context: LeaseContext;
+  readonly #locker: LockerState;
   readonly #firstContact: FirstContact;
 
-  constructor(fleet: OpenFleet, context: LeaseContext, firstContact: FirstContact) {
-    this.#fleet = fleet;
-    this.#context = context;
+  constructor(locker: LockerState, firstContact: FirstContact) {
+    this.#locker = locker;
     this.#firstContact = firstContact;
   }
 
   async nodes(): Promise<readonly NodeInspection[]> {
     await this.#firstContact.pass();
-    return inspectNodes(this.#context, this.#fleet);
+    return inspectNodes(this.#locker);
   }
 
   async doctor(): Promise<readonly Finding[]> {
     await this.#firstContact.passUnchecked();
-    return this.#fleet.probe();
+    return this.#locker.fleet.probe();
   }
 
   async listHeld(options?: ListHeldOptions): Promise<HeldResources> {
     const { prefix, limit } = readListHeldOptions(options);
     await this.#firstContact.pass();
-    return heldResources(this.#context, await this.#fleet.listHeld(prefix), limit);
+    return heldResources(this.#locker, await this.#locker.fleet.listHeld(prefix), limit);
   }
 
   async forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
     readResource(resource);
     const reason = wellFormedText("reason", options?.reason, MAX_NAME_BYTES);
     await this.#firstContact.pass([resource]);
-    return forceRelease(this.#context, resource, reason);
+    return forceRelease(this.#locker, resource, reason);
   }
 
   async members(): Promise<FleetMembers> {
     await this.#firstContact.pass();
-    const members = this.#fleet.members();
+    const members = this.#locker.fleet.members();
     if (members !== undefined) return members;
-    const { nodes, maxTtlMs } = this.#fleet;
-    return { generation: 0, members: nodes.map(({ address }) => address), maxTtlMs: maxTtlMs ?? this.#context.policy.ttlMs };
+    const { nodes, maxTtlMs } = this.#locker.fleet;
+    return { generation: 0, members: nodes.map(({ address }) => address), maxTtlMs: maxTtlMs ?? this.#locker.policy.ttlMs };
   }
 
   async reconfigure(change: MemberChange, options?: ReconfigureOptions): Promise<FleetMembers> {
     const asked = readMemberChange(change);
     const limits = readReconfigureOptions(options);
     await this.#firstContact.pass();
-    return this.#fleet.reconfigure(asked, limits);
+    return this.#locker.fleet.reconfigure(asked, limits);
   }
 
   async foundWithout(absent: readonly string[]): Promise<FleetMembers> {
     const names = readNames(absent);
     await this.#firstContact.passUnchecked();
-    return this.#fleet.foundWithout(names);
+    return this.#locker.fleet.foundWithout(names);
   }
 
   async issued(resource: string, token: number): Promise<boolean> {
     readResource(resource);
     tokenOption(token);
     await this.#firstContact.pass([resource]);
-    return wasIssued(this.#context, resource, token);
+    return wasIssued(this.#locker, resource, token);
   }
 
   async highestToken(resource?: string, atLeast = 0): Promise<number> {
     if (resource !== undefined) readResource(resource);
-    const { clock } = this.#context;
+    const { clock } = this.#locker;
     foreignTokenOption(atLeast, clock.wallMs());
     await this.#firstContact.pass();
     // Of a name that nobody uses the nodes know the highest token of any.
-    return highestToken(this.#context, resource ?? `palisade/any/${clock.secret()}`, atLeast);
+    return highestToken(this.#locker, resource ?? `palisade/any/${clock.secret()}`, atLeast);
   }
 
   async listResources(): Promise<readonly string[]> {
     await this.#firstContact.pass();
-    const names = answersOf(this.#context, "the list of resources", await this.#fleet.listResources());
+    const names = answersOf(this.#locker, "the list of resources", await this.#locker.fleet.listResources());
     return [...new Set(names.flat())];
   }
 
@@ -102,6 +100,6 @@ export class FleetCalls implements Fleet {
     wellFormedText("name", name, MAX_NAME_BYTES);
     if (atLeast !== 0) tokenOption(atLeast);
     await this.#firstContact.pass();
-    return raiseMark(this.#context, this.#fleet, { name, atLeast });
+    return raiseMark(this.#locker, name, atLeast);
   }
 }

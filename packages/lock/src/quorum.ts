@@ -28,15 +28,18 @@ export interface Round<B extends Ballot, Verdict extends string> {
   onBallot?(awaited: number, node: number): void;
 }
 
+/** Who is asked, and what counts that they are. */
+export interface Voters {
+  readonly nodes: readonly LockNode[];
+  readonly inFlight: InFlight;
+}
+
 /**
  * Sends one request to every node at once and resolves with the verdict as soon as no further
  * ballot can change it. It sets no timer: every node answers within nodeTimeoutMs, if only with
  * `unreachable`, so the round ends by then.
  */
-export function askAll<B extends Ballot, Verdict extends string>(
-  { nodes, inFlight }: { readonly nodes: readonly LockNode[]; readonly inFlight: InFlight },
-  round: Round<B, Verdict>,
-): Promise<Verdict> {
+export function askAll<B extends Ballot, Verdict extends string>({ nodes, inFlight }: Voters, round: Round<B, Verdict>): Promise<Verdict> {
   const { question, resources, ballots } = round;
   inFlight.begin();
   return new Promise((resolve, reject) => {

@@ -9,10 +9,10 @@ import { type Ballot, type LeaseLostReason, LockError } from "../protocol/ballot
 import { channels, type EndEvent, type OpenSpan, type RenewalEvent, tracing } from "../protocol/events.js";
 import type { Lease, Release, Renewal } from "../protocol/locker.js";
 import { castBallots, neededTtlMs, remainingMs, validityMs } from "../quorum.js";
-import type { LeaseContext, Won } from "./context.js";
 import { describeLoss } from "./messages.js";
 import { releaseEverywhere } from "./release.js";
 import { renew } from "./renew.js";
+import type { LockerState, Won } from "./state.js";
 
 /** The part of the validity after which the holder is warned. */
 const DANGER = 0.75;
@@ -22,7 +22,7 @@ export class HeldLease implements Lease, Deadline {
   heapIndex = -1;
   readonly resources: readonly string[];
   readonly token: number;
-  readonly #context: LeaseContext;
+  readonly #locker: LockerState;
   readonly #owner: string;
   readonly #ticket: string | undefined;
   readonly #votes: readonly (Ballot | undefined)[];
@@ -36,7 +36,7 @@ export class HeldLease implements Lease, Deadline {
   #lastsMs: number;
   #ttlMs: number;
   /** The members that granted or renewed it last. */
-  #nodes: LeaseContext["nodes"];
+  #nodes: LockerState["nodes"];
   #renews: boolean;
   #renewAt = Number.POSITIVE_INFINITY;
   #isWarned = false;
@@ -51,8 +51,8 @@ export class HeldLease implements Lease, Deadline {
   #extending: Promise<Renewal> | undefined;
   #release: Promise<Release> | undefined;
 
-  constructor(context: LeaseContext, grant: Won, keeping: Pick<LeaseRequest, "renew" | "maxHoldMs">) {
-    this.#context = context;
+  constructor(locker: LockerState, grant: Won, keeping: Pick<LeaseRequest, "renew" | "maxHoldMs">) {
+    this.#locker = locker;
     this.resources = grant.resources;
     this.token = grant.token;
     this.#owner = grant.owner;
@@ -66,7 +66,7 @@ export class HeldLease implements Lease, Deadline {
     this.#holdUntilAt = grant.startMonotonicMs + keeping.maxHoldMs;
     this.#lastsMs = this.#validityFrom(grant.startMonotonicMs);
     this.#renews = keeping.renew;
-    if (keeping.renew) this.#planRenewal(renewInMs(this.#lastsMs, context.clock.random()));
+    if (keeping.renew) this.#planRenewal(renewInMs(this.#lastsMs, locker.clock.random()));
     this.#setDeadline();
     this.#span = tracing.spans?.begin("hold", this);
   }
@@ -106,8 +106,8 @@ export class HeldLease implements Lease, Deadline {
 
   async extend(ttlMs?: number): Promise<Renewal> {
     if (ttlMs !== undefined) {
-      checkTtl(this.#context.policy, ttlMs);
-      this.#context.checkFleetTtl(ttlMs);
+      checkTtl(this.#locker.policy, ttlMs);
+      this.#locker.checkTtl(ttlMs);
     }
     // One at a time: of two answers that overtake each other, the older one would tell of a ttl
     // that the nodes do not have any more.
@@ -149,7 +149,7 @@ export class HeldLease implements Lease, Deadline {
   onDue(): void {
     if (this.#endIfOver()) return;
     if (!this.#isWarned && this.#leftMs() <= this.#lastsMs * (1 - DANGER) + 1) this.#warn();
-    const now = this.#context.clock.monotonicMs();
+    const now = this.#locker.clock.monotonicMs();
     if (now + 1 >= this.#renewAt && this.#isWorthRenewing(now)) {
       this.#renewAt = Number.POSITIVE_INFINITY;
       // The outcome is in the lease's state and in the events: a lease that was lost has aborted
@@ -160,18 +160,18 @@ export class HeldLease implements Lease, Deadline {
   }
 
   async #extend(): Promise<Renewal> {
-    const { clock, policy, nodes } = this.#context;
+    const { clock, policy, nodes } = this.#locker;
     const extension = ++this.#extensions;
     const span = tracing.spans?.begin("renew", this, this.#span);
     // A node that loses its memory waits only for as long as a lease may last now.
-    this.#ttlMs = Math.min(this.#ttlMs, this.#context.fleetMaxTtlMs ?? this.#ttlMs);
+    this.#ttlMs = Math.min(this.#ttlMs, this.#locker.fleet.maxTtlMs ?? this.#ttlMs);
     const startMonotonicMs = clock.monotonicMs();
     const startWallMs = clock.wallMs();
     const lastsMs = this.#validityFrom(startMonotonicMs);
     // A shorter ttl counts at once: the nodes may hold it for less from now on, whether or not
     // their answers arrive (L2).
     if (lastsMs < this.#leftMs()) this.#restart(startMonotonicMs, startWallMs, lastsMs);
-    const { verdict, ballots } = await renew(this.#context, {
+    const { verdict, ballots } = await renew(this.#locker, {
       resources: this.resources,
       owner: this.#owner,
       token: this.token,
@@ -201,7 +201,7 @@ export class HeldLease implements Lease, Deadline {
 
   /** How long a grant of the present ttl lasts from this moment on, within maxHoldMs. */
   #validityFrom(monotonicMs: number): number {
-    return Math.min(validityMs(this.#ttlMs, this.#context.policy.driftFactor), this.#holdUntilAt - monotonicMs);
+    return Math.min(validityMs(this.#ttlMs, this.#locker.policy.driftFactor), this.#holdUntilAt - monotonicMs);
   }
 
   #restart(startMonotonicMs: number, startWallMs: number, lastsMs: number): void {
@@ -211,21 +211,21 @@ export class HeldLease implements Lease, Deadline {
   }
 
   #leftMs(): number {
-    const { clock } = this.#context;
+    const { clock } = this.#locker;
     return remainingMs(this.#lastsMs, clock.monotonicMs() - this.#startMonotonicMs, clock.wallMs() - this.#startWallMs);
   }
 
   #planRenewal(inMs: number): void {
-    this.#renewAt = onGrid(this.#context.clock.monotonicMs(), inMs, this.#ttlMs);
+    this.#renewAt = onGrid(this.#locker.clock.monotonicMs(), inMs, this.#ttlMs);
   }
 
   #setDeadline(): void {
     const leftMs = this.#leftMs();
-    const now = this.#context.clock.monotonicMs();
+    const now = this.#locker.clock.monotonicMs();
     let at = now + leftMs;
     if (!this.#isWarned) at = Math.min(at, at - this.#lastsMs * (1 - DANGER));
     if (this.#isWorthRenewing(now)) at = Math.min(at, this.#renewAt);
-    this.#context.deadlines.set(this, at);
+    this.#locker.deadlines.set(this, at);
   }
 
   // Not where maxHoldMs ends it. Few milliseconds do not count: the wall clock has whole ones.
@@ -253,7 +253,7 @@ export class HeldLease implements Lease, Deadline {
   #end(reason: LeaseLostReason): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
-    const { clock, deadlines } = this.#context;
+    const { clock, deadlines } = this.#locker;
     deadlines.clear(this);
     this.#controller?.abort(this.#lost());
     publishEnd(this, { reason, heldMs: clock.monotonicMs() - this.#grantedAt }, this.#span);
@@ -263,9 +263,9 @@ export class HeldLease implements Lease, Deadline {
   }
 
   #giveBack(): Promise<Release> {
-    const votes = this.#extensions === 0 && this.#nodes === this.#context.nodes ? this.#votes : undefined;
+    const votes = this.#extensions === 0 && this.#nodes === this.#locker.nodes ? this.#votes : undefined;
     const { resources, token } = this;
-    this.#release ??= releaseEverywhere(this.#context, { resources, owner: this.#owner, token, ticket: this.#ticket, votes }, this.#span);
+    this.#release ??= releaseEverywhere(this.#locker, { resources, owner: this.#owner, token, ticket: this.#ticket, votes }, this.#span);
     return this.#release;
   }
 

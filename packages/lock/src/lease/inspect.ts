@@ -1,37 +1,28 @@
 // What the nodes store, and what a quorum of them says together: of one resource, of all that is held,
 // of how each node stands, and of marks. Changes nothing but marks.
 import { type InspectBallot, LockError } from "../protocol/ballot.js";
-import type {
-  Asked,
-  HeldResource,
-  HeldResources,
-  Inspection,
-  NodeInspection,
-  OpenFleet,
-  StoredLease,
-  StoredLeases,
-} from "../protocol/fleet.js";
+import type { Asked, HeldResource, HeldResources, Inspection, NodeInspection, StoredLease, StoredLeases } from "../protocol/fleet.js";
 import type { Leader } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
-import type { LeaseContext } from "./context.js";
 import { describeBallots, type Teller } from "./messages.js";
+import type { LockerState } from "./state.js";
 
 type Seen = Extract<InspectBallot, { kind: "seen" }>;
 
 /** Asks every node and waits for all of them. */
-export async function inspectAll(context: LeaseContext, resource: string): Promise<readonly InspectBallot[]> {
-  const { size } = context.policy;
-  return (await inspectUntil(context, resource, (ballots) => (castBallots(ballots).length === size ? "all" : "open"))).ballots;
+export async function inspectAll(locker: LockerState, resource: string): Promise<readonly InspectBallot[]> {
+  const { size } = locker.policy;
+  return (await inspectUntil(locker, resource, (ballots) => (castBallots(ballots).length === size ? "all" : "open"))).ballots;
 }
 
 /** Asks every node until the judge gives a verdict. */
 export async function inspectUntil<Verdict extends string>(
-  context: LeaseContext,
+  locker: LockerState,
   resource: string,
   judge: (ballots: Ballots<InspectBallot>) => Verdict | "open",
 ): Promise<{ readonly verdict: Verdict; readonly ballots: readonly InspectBallot[] }> {
-  const ballots = noBallots<InspectBallot>(context.nodes.length);
-  const verdict = await askAll<InspectBallot, Verdict>(context, {
+  const ballots = noBallots<InspectBallot>(locker.nodes.length);
+  const verdict = await askAll<InspectBallot, Verdict>(locker, {
     question: "inspect",
     resources: [resource],
     ballots,
@@ -42,9 +33,9 @@ export async function inspectUntil<Verdict extends string>(
 }
 
 /** How each node stands. Of a name that nobody uses, it says nothing but whether it votes. */
-export async function inspectNodes(context: LeaseContext, fleet: Pick<OpenFleet, "report">): Promise<readonly NodeInspection[]> {
-  const { nodes, clock } = context;
-  const ballots = await inspectAll(context, `palisade/nodes/${clock.secret()}`);
+export async function inspectNodes(locker: LockerState): Promise<readonly NodeInspection[]> {
+  const { nodes, clock, fleet } = locker;
+  const ballots = await inspectAll(locker, `palisade/nodes/${clock.secret()}`);
   // A node that is silent would keep the others waiting for as long as a connection may take.
   const reports = await fleet.report(new Set(ballots.flatMap(({ kind, node }) => (kind === "unreachable" ? [] : [node]))));
   return nodes.flatMap(({ name: node, address }): NodeInspection[] => {
@@ -105,12 +96,12 @@ export function tooFewSaw(resource: string, ballots: readonly InspectBallot[], t
 const AT_ONCE = 256;
 
 /** The answers, of at least a quorum. */
-export function answersOf<Answer>(context: LeaseContext, what: string, asked: readonly Asked<Answer>[]): readonly Answer[] {
-  const { size, quorum } = context.policy;
+export function answersOf<Answer>(locker: LockerState, what: string, asked: readonly Asked<Answer>[]): readonly Answer[] {
+  const { size, quorum } = locker.policy;
   const answers = asked.flatMap((node) => (node.kind === "answered" ? [node.answer] : []));
   if (answers.length >= quorum) return answers;
   const ballots = asked.filter((node) => node.kind === "unreachable");
-  const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots, context)}`;
+  const message = `${answers.length} of ${size} nodes answered ${what}, ${quorum} needed; ${describeBallots(ballots, locker)}`;
   throw new LockError("LOCK_NO_QUORUM", message, { resources: [], ballots });
 }
 
@@ -118,8 +109,8 @@ export function answersOf<Answer>(context: LeaseContext, what: string, asked: re
  * What is held now: the first leases in the order of their names. The nodes were listed one after
  * the other, so what they do not agree on is asked again, of all at once.
  */
-export async function heldResources(context: LeaseContext, asked: readonly Asked<StoredLeases>[], limit: number): Promise<HeldResources> {
-  const lists = answersOf(context, "what is held", asked);
+export async function heldResources(locker: LockerState, asked: readonly Asked<StoredLeases>[], limit: number): Promise<HeldResources> {
+  const lists = answersOf(locker, "what is held", asked);
   const cost = {
     silent: asked.flatMap(({ kind, node }) => (kind === "answered" ? [] : [node])),
     steps: Math.max(...lists.map(({ steps }) => steps)),
@@ -131,7 +122,7 @@ export async function heldResources(context: LeaseContext, asked: readonly Asked
   const held: HeldResource[] = [];
   for (let start = 0; start < names.length; start += AT_ONCE) {
     const some = names.slice(start, start + AT_ONCE);
-    const found = await Promise.all(some.map((name) => agreed(name, lists, context.policy.quorum) ?? askedAgain(context, name)));
+    const found = await Promise.all(some.map((name) => agreed(name, lists, locker.policy.quorum) ?? askedAgain(locker, name)));
     for (const one of found) if (one !== undefined) held.push(one);
     if (held.length > limit) return { held: held.slice(0, limit), more: true, ...cost };
   }
@@ -157,15 +148,9 @@ function agreed(resource: string, lists: readonly StoredLeases[], quorum: number
   return undefined;
 }
 
-async function askedAgain(context: LeaseContext, resource: string): Promise<HeldResource | undefined> {
-  const { state, ballots: _, ...found } = summarize(resource, await inspectAll(context, resource), context.policy);
+async function askedAgain(locker: LockerState, resource: string): Promise<HeldResource | undefined> {
+  const { state, ballots: _, ...found } = summarize(resource, await inspectAll(locker, resource), locker.policy);
   return state === "free" ? undefined : { ...found, state };
-}
-
-interface MarkQuestion {
-  readonly name: string;
-  /** 0 only reads. */
-  readonly atLeast: number;
 }
 
 /** The admission of one member changes every epoch once. */
@@ -175,13 +160,12 @@ const answersIn = <Answer>(asked: readonly Asked<Answer>[]): number => asked.fil
 
 /**
  * A mark is a number under a name of the caller's choice, which only rises: the highest that a
- * quorum knows.
+ * quorum knows. 0 only reads.
  */
-export async function raiseMark(context: LeaseContext, fleet: Pick<OpenFleet, "mark">, question: MarkQuestion): Promise<number> {
-  const { name, atLeast } = question;
+export async function raiseMark(locker: LockerState, name: string, atLeast: number): Promise<number> {
   for (let tries = 1; ; tries++) {
-    const asked = await fleet.mark(name, atLeast);
-    if (tries < MAX_TRIES && answersIn(asked) < context.policy.quorum) continue;
-    return Math.max(...answersOf(context, `the mark ${name}`, asked));
+    const asked = await locker.fleet.mark(name, atLeast);
+    if (tries < MAX_TRIES && answersIn(asked) < locker.policy.quorum) continue;
+    return Math.max(...answersOf(locker, `the mark ${name}`, asked));
   }
 }

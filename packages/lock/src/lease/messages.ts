@@ -3,10 +3,10 @@
 import { type Policy, usualLabel } from "../options/policy.js";
 import { type Ballot, type LeaseLostReason, LockError, type LockErrorCode, type LossReason } from "../protocol/ballot.js";
 import type { FleetState } from "../protocol/fleet.js";
-import { type LeaseContext, type Lost, retryAfterMs } from "./context.js";
+import { type LockerState, type Lost, retryAfterMs } from "./state.js";
 
 /** The locker that tells it: names stand for nodes, and a holder may be this locker itself. */
-export type Teller = Pick<LeaseContext, "nodes" | "policy">;
+export type Teller = Pick<LockerState, "nodes" | "policy">;
 
 /** A lease of more resources is named by the first of them. */
 const NAMED = 3;

@@ -4,9 +4,9 @@ import { type EpochMoved, type InspectBallot, LockError, type RaiseBallot } from
 import { channels } from "../protocol/events.js";
 import type { ForcedRelease } from "../protocol/fleet.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
-import type { LeaseContext } from "./context.js";
 import { inspectAll, inspectUntil, summarize, tooFewSaw } from "./inspect.js";
 import { describeBallots } from "./messages.js";
+import type { LockerState } from "./state.js";
 
 interface Raise {
   readonly resource: string;
@@ -47,12 +47,12 @@ export function tallyStored(token: number, ballots: Ballots<InspectBallot>, { si
  * a quorum does not, no lease has it. Where too few answered for either, it is raised on a quorum
  * first, so that a token that is accepted here is below that of every later lease.
  */
-export async function wasIssued(context: LeaseContext, resource: string, token: number): Promise<boolean> {
-  const { policy } = context;
+export async function wasIssued(locker: LockerState, resource: string, token: number): Promise<boolean> {
+  const { policy } = locker;
   const judge = (cast: Ballots<InspectBallot>): StoredVerdict => tallyStored(token, cast, policy);
-  const { verdict, ballots } = await inspectUntil<Exclude<StoredVerdict, "open">>(context, resource, judge);
-  if (verdict === "silent") throw tooFewSaw(resource, ballots, context);
-  if (verdict === "partly") await raiseOnQuorum(context, { resource, token, remove: "nothing" });
+  const { verdict, ballots } = await inspectUntil<Exclude<StoredVerdict, "open">>(locker, resource, judge);
+  if (verdict === "silent") throw tooFewSaw(resource, ballots, locker);
+  if (verdict === "partly") await raiseOnQuorum(locker, { resource, token, remove: "nothing" });
   return verdict !== "unissued";
 }
 
@@ -61,16 +61,16 @@ export async function wasIssued(context: LeaseContext, resource: string, token: 
  * the nodes that did not answer may be a part; or `atLeast`, if that is higher. Where fewer than a
  * quorum store that number, it is raised there, so that every later lease is above it.
  */
-export async function highestToken(context: LeaseContext, resource: string, atLeast: number): Promise<number> {
-  const { policy } = context;
-  const ballots = await inspectAll(context, resource);
+export async function highestToken(locker: LockerState, resource: string, atLeast: number): Promise<number> {
+  const { policy } = locker;
+  const ballots = await inspectAll(locker, resource);
   const tokens = ballots.flatMap((ballot) => (ballot.kind === "seen" ? [ballot.token] : [])).sort((a, b) => b - a);
-  if (tokens.length < policy.quorum) throw tooFewSaw(resource, ballots, context);
+  if (tokens.length < policy.quorum) throw tooFewSaw(resource, ballots, locker);
   const majority = Math.floor(policy.size / 2) + 1;
   const place = Math.max(1, majority - (policy.size - tokens.length));
   const token = Math.max(tokens[place - 1] ?? 0, atLeast);
   const storing = tokens.filter((stored) => stored >= token).length;
-  if (storing < policy.quorum) await raiseOnQuorum(context, { resource, token, remove: "nothing" });
+  if (storing < policy.quorum) await raiseOnQuorum(locker, { resource, token, remove: "nothing" });
   return token;
 }
 
@@ -79,20 +79,20 @@ export async function highestToken(context: LeaseContext, resource: string, atLe
  * that still believes in its lease is fenced as well as unlocked, even if no lease is taken after
  * it.
  */
-export async function forceRelease(context: LeaseContext, resource: string, reason: string): Promise<ForcedRelease> {
-  const { policy } = context;
-  const ballots = await inspectAll(context, resource);
+export async function forceRelease(locker: LockerState, resource: string, reason: string): Promise<ForcedRelease> {
+  const { policy } = locker;
+  const ballots = await inspectAll(locker, resource);
   const before = summarize(resource, ballots, policy);
-  if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, context);
+  if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, locker);
   const least = before.token + 1;
-  await raiseOnQuorum(context, { resource, token: least, remove: "nothing" });
-  const raised = await raiseOnQuorum(context, { resource, token: least, remove: "holder" });
+  await raiseOnQuorum(locker, { resource, token: least, remove: "nothing" });
+  const raised = await raiseOnQuorum(locker, { resource, token: least, remove: "holder" });
   const removed = new Set<string>();
   for (const ballot of raised) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
   // A lease taken after the inspection may have been given the very number of the first raise, and
   // then have been removed as well.
   const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
-  if (fence > least) await raiseOnQuorum(context, { resource, token: fence, remove: "nothing" });
+  if (fence > least) await raiseOnQuorum(locker, { resource, token: fence, remove: "nothing" });
   const done = { before, removed: [...removed], fence, ballots: raised };
   if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
   return done;
@@ -102,27 +102,27 @@ export async function forceRelease(context: LeaseContext, resource: string, reas
  * Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than
  * a quorum did it in the epoch in which it began.
  */
-async function raiseOnQuorum(context: LeaseContext, question: Raise): Promise<readonly RaiseBallot[]> {
+async function raiseOnQuorum(locker: LockerState, question: Raise): Promise<readonly RaiseBallot[]> {
   for (let tries = 1; ; tries++) {
-    const { quorum, size } = context.policy;
-    const ballots = castBallots(await raiseOnce(context, question));
+    const { quorum, size } = locker.policy;
+    const ballots = castBallots(await raiseOnce(locker, question));
     const raised = ballots.filter(({ kind }) => kind === "raised").length;
     if (raised >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");
     const moved = ballots.filter(({ kind }) => kind === "epoch_moved").length;
     if (raised + moved >= quorum && tries < MAX_TRIES) continue;
     const others = describeBallots(
       ballots.filter(({ kind }) => kind !== "raised"),
-      context,
+      locker,
     );
     const message = `${raised} of ${size} nodes raised the token of ${question.resource} to ${question.token}, ${quorum} needed; ${others}`;
     throw new LockError("LOCK_NO_QUORUM", message, { resources: [question.resource], ballots });
   }
 }
 
-async function raiseOnce(context: LeaseContext, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
-  const { nodes } = context;
+async function raiseOnce(locker: LockerState, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
+  const { nodes } = locker;
   const ballots = noBallots<RaiseBallot | EpochMoved>(nodes.length);
-  await askAll<RaiseBallot | EpochMoved, "all">(context, {
+  await askAll<RaiseBallot | EpochMoved, "all">(locker, {
     question: "raise",
     resources: [question.resource],
     epochs: nodes.map((node) => node.epoch()),

@@ -4,8 +4,9 @@ import type { Ballot, EpochMoved, GrantBallot, ReleaseBallot } from "../protocol
 import { type OpenSpan, type SpanSubject, tracing } from "../protocol/events.js";
 import type { Release } from "../protocol/locker.js";
 import type { Ownership, ReleaseQuestion } from "../protocol/verbs.js";
-import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
-import type { LeaseContext } from "./context.js";
+import { askAll, type Ballots, castBallots, noBallots, type QuorumRule, type Voters } from "../quorum.js";
+import { lineOf } from "./local-queue.js";
+import type { LockerState } from "./state.js";
 
 /**
  * `free`: a quorum does not have it any more. `unconfirmed`: too few nodes could be told; the keys
@@ -23,24 +24,25 @@ export type Released = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket">
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
  * be told. The next in the queue is told.
  */
-export async function releaseEverywhere(context: LeaseContext, lease: Released, hold?: OpenSpan): Promise<Release> {
-  const { nodes, policy } = context;
+export async function releaseEverywhere(locker: LockerState, lease: Released, hold?: OpenSpan): Promise<Release> {
+  const { nodes, policy } = locker;
   const { resources, owner } = lease;
   const span = tracing.spans?.begin("release", lease, hold);
   // The ticket of another caller of this process that waits by now has the same name.
-  const ticket = lease.ticket !== undefined && context.isWanted?.(resources) ? undefined : lease.ticket;
+  const isWanted = lease.ticket !== undefined && locker.callers.isOccupied(lineOf(resources));
+  const ticket = isWanted ? undefined : lease.ticket;
   const question = { resources, owner, tells: true, ticket };
   // A node that nothing was sent to has nothing to give back, but for the ticket of a claim before.
   const votes = lease.ticket === undefined ? lease.votes : undefined;
   const ballots = votes?.map(absentAt) ?? noBallots<ReleaseBallot>(nodes.length);
-  const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(context, {
+  const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(locker, {
     question: "release",
     resources,
     ballots,
     ask: (node) => node.ask("release", question),
     judge: (cast) => tallyReleases(cast, policy),
   });
-  context.onReleased(resources, ballots);
+  locker.wantedByOthers.released(resources, ballots);
   span?.end({ outcome, isFailure: outcome !== "free" });
   return { outcome, ballots: castBallots(ballots) };
 }
@@ -67,8 +69,8 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
  * only of a whole lock: a part is of no use. Sent before the next acquisition, which must not find
  * what is left of this one.
  */
-export function giveBack(context: LeaseContext, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): undefined {
-  releaseOn(context, question, (i) => mayHaveGranted(grants[i]));
+export function giveBack(voters: Voters, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): undefined {
+  releaseOn(voters, question, (i) => mayHaveGranted(grants[i]));
 }
 
 /**
@@ -77,10 +79,10 @@ export function giveBack(context: LeaseContext, question: ReleaseQuestion, grant
  * what its answer says it granted. It comes within nodeTimeoutMs, if only as silence.
  */
 export function giveBackAsAnswered(...lost: Parameters<typeof giveBack>): ((node: number) => void) | undefined {
-  const [context, question, grants] = lost;
+  const [voters, question, grants] = lost;
   if (grants.some((ballot) => ballot?.kind === "granted" || ballot?.kind === "epoch_moved")) return giveBack(...lost);
-  releaseOn(context, question, (i) => grants[i] !== undefined && mayHaveGranted(grants[i]));
-  return (node) => releaseOn(context, question, (i) => i === node && mayHaveGranted(grants[i]));
+  releaseOn(voters, question, (i) => grants[i] !== undefined && mayHaveGranted(grants[i]));
+  return (node) => releaseOn(voters, question, (i) => i === node && mayHaveGranted(grants[i]));
 }
 
 /** A node that refused this owner has nothing of it. */
@@ -90,10 +92,10 @@ function mayHaveGranted(ballot: GrantBallot | EpochMoved | undefined): boolean {
 }
 
 /** On the nodes, by index, that may have keys of this owner. Not waited for. */
-export function releaseOn(context: LeaseContext, question: ReleaseQuestion, mayHaveKeys: (node: number) => boolean): void {
-  for (const [i, node] of context.nodes.entries()) {
+export function releaseOn({ inFlight, nodes }: Voters, question: ReleaseQuestion, mayHaveKeys: (node: number) => boolean): void {
+  for (const [i, node] of nodes.entries()) {
     if (!mayHaveKeys(i)) continue;
-    context.inFlight.begin();
-    void node.ask("release", question).then(() => context.inFlight.end());
+    inFlight.begin();
+    void node.ask("release", question).then(() => inFlight.end());
   }
 }

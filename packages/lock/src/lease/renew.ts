@@ -2,8 +2,8 @@
 // gets it again (heal) only after a quorum confirmed the owner in this very round.
 import type { ExtendBallot } from "../protocol/ballot.js";
 import type { Ownership } from "../protocol/verbs.js";
-import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
-import type { LeaseContext } from "./context.js";
+import { askAll, type Ballots, castBallots, noBallots, type QuorumRule, type Voters } from "../quorum.js";
+import type { LockerState } from "./state.js";
 
 interface RenewalQuestion {
   readonly resources: readonly string[];
@@ -34,19 +34,19 @@ export interface RenewalAnswer {
   readonly ballots: readonly ExtendBallot[];
 }
 
-export async function renew(context: LeaseContext, question: RenewalQuestion): Promise<RenewalAnswer> {
+export async function renew(locker: LockerState, question: RenewalQuestion): Promise<RenewalAnswer> {
   const { resources, owner, token, ttlMs, plantMs = 0 } = question;
   // The members that are asked must be those of the generation in which their answers count.
-  let present = { ...context };
-  for (let planted: LeaseContext["nodes"] | undefined; plantMs > 0 && planted !== present.nodes; present = { ...context }) {
-    planted = present.nodes;
-    await plant(present, { resources, owner, token, ttlMs: plantMs });
+  let planted: LockerState["nodes"] | undefined;
+  while (plantMs > 0 && planted !== locker.nodes) {
+    planted = locker.nodes;
+    await plant(locker, { resources, owner, token, ttlMs: plantMs });
   }
-  const { clock, nodes, policy } = present;
+  const { clock, inFlight, nodes, policy } = locker;
   const ballots = noBallots<ExtendBallot>(nodes.length);
   let verdict: RenewalVerdict = "open";
   const startAt = clock.monotonicMs();
-  verdict = await askAll<ExtendBallot, Exclude<RenewalVerdict, "open">>(present, {
+  verdict = await askAll<ExtendBallot, Exclude<RenewalVerdict, "open">>(locker, {
     question: "extend",
     resources,
     ballots,
@@ -60,7 +60,8 @@ export async function renew(context: LeaseContext, question: RenewalQuestion): P
       // For what is left of the ttl, not for a whole one: the key must not outlive the others by
       // the time that the slowest node took to answer.
       const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());
-      if (verdict === "renewed" && question.isWanted()) heal(present, { ...question, ttlMs: leftMs }, ballots);
+      if (verdict === "renewed" && question.isWanted())
+        heal({ inFlight, nodes }, { ...question, ttlMs: leftMs, label: policy.label }, ballots);
     },
   });
   return { verdict, ballots: castBallots(ballots) };
@@ -83,7 +84,7 @@ export function tallyExtensions(ballots: Ballots<ExtendBallot>, { size, quorum }
 }
 
 async function plant(
-  { inFlight, nodes, policy }: LeaseContext,
+  { inFlight, nodes, policy }: LockerState,
   lease: Ownership & { readonly token: number; readonly ttlMs: number },
 ): Promise<void> {
   inFlight.begin();
@@ -93,12 +94,12 @@ async function plant(
 }
 
 // Not waited for: a heal that fails changes nothing, and the next renewal sees that.
-function heal(context: LeaseContext, question: RenewalQuestion, ballots: Ballots<ExtendBallot>): void {
-  const { resources, owner, token, ttlMs } = question;
+function heal({ inFlight, nodes }: Voters, question: RenewalQuestion & { readonly label: string }, ballots: Ballots<ExtendBallot>): void {
+  const { resources, owner, token, ttlMs, label } = question;
   if (ttlMs < 1) return;
-  for (const [i, node] of context.nodes.entries()) {
+  for (const [i, node] of nodes.entries()) {
     if (ballots[i]?.kind !== "missing") continue;
-    context.inFlight.begin();
-    void node.ask("heal", { resources, owner, token, ttlMs, label: context.policy.label }).then(() => context.inFlight.end());
+    inFlight.begin();
+    void node.ask("heal", { resources, owner, token, ttlMs, label }).then(() => inFlight.end());
   }
 }

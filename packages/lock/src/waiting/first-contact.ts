@@ -1,25 +1,20 @@
-// The first contact with the nodes, which every call waits for, and what the fleet allows from then
-// on.
+// The first contact with the nodes, which every call waits for.
 import { closedError, describeState } from "../lease/messages.js";
+import type { LockerState } from "../lease/state.js";
 import { LockError } from "../protocol/ballot.js";
-import type { FleetState, OpenFleet } from "../protocol/fleet.js";
-import type { WaitContext } from "./context.js";
+import type { FleetState } from "../protocol/fleet.js";
 import { WaitBudget } from "./wait-budget.js";
 
 /** How often `ready` checks whether a quorum is admitted by now. */
 const POLL_MS = 20;
 
-type Context = Pick<WaitContext, "clock" | "nodes" | "policy" | "waiters">;
-
 export class FirstContact {
-  readonly #context: Context;
-  readonly #fleet: OpenFleet;
+  readonly #locker: LockerState;
   #contact: Promise<void> | undefined;
   isDone = false;
 
-  constructor(context: Context, fleet: OpenFleet) {
-    this.#context = context;
-    this.#fleet = fleet;
+  constructor(locker: LockerState) {
+    this.#locker = locker;
   }
 
   /**
@@ -36,13 +31,13 @@ export class FirstContact {
   /** Before a call asks the nodes: throws if the locker is closed, or must not use them. */
   async pass(resources: readonly string[] = []): Promise<void> {
     await this.passUnchecked(resources);
-    this.check();
+    this.#locker.checkUsable();
   }
 
   /** For what may be asked of nodes that are not one fleet. */
   async passUnchecked(resources: readonly string[] = []): Promise<void> {
     if (!this.isDone) await this.wait();
-    if (this.#context.waiters.closed) throw closedError(resources);
+    if (this.#locker.isClosed) throw closedError(resources);
   }
 
   /**
@@ -50,44 +45,25 @@ export class FirstContact {
    * waitMs.
    */
   async ready(): Promise<FleetState> {
-    const { clock, waiters } = this.#context;
-    const budget = new WaitBudget(clock, waiters, { waitMs: this.#context.policy.waitMs, signal: undefined });
+    const { fleet } = this.#locker;
+    const budget = new WaitBudget(this.#locker, { waitMs: this.#locker.policy.waitMs });
     // All nodes, not only a quorum: a node of another fleet is to be found now rather than later.
     // It cannot vote before it is found.
-    await this.#await(this.#fleet.settled());
+    await this.#await(fleet.settled());
     for (;;) {
       budget.check([]);
-      this.check();
-      const state = this.#fleet.state();
-      const { policy } = this.#context;
+      this.#locker.checkUsable();
+      const state = fleet.state();
+      const { policy } = this.#locker;
       if (state.admitted.length >= policy.quorum) return state;
-      if (budget.leftMs === 0) throw new LockError("LOCK_NO_QUORUM", describeState(state, this.#context));
+      if (budget.leftMs === 0) throw new LockError("LOCK_NO_QUORUM", describeState(state, this.#locker));
       await budget.sleep(POLL_MS);
     }
   }
 
-  /** Throws if this locker must not use these nodes. */
-  check(): void {
-    const { refusal } = this.#fleet;
-    if (refusal === undefined) return;
-    throw refusal.kind === "ttl" ? new RangeError(refusal.message) : new LockError("FLEET_MISMATCH", refusal.message);
-  }
-
-  /**
-   * Throws RangeError if the fleet is known to allow only shorter leases: a longer one would
-   * outlive the time that a node which lost its memory is made to wait, and that node would grant
-   * the resource again (L2).
-   */
-  checkTtl(ttlMs: number): void {
-    const { maxTtlMs } = this.#fleet;
-    if (maxTtlMs === undefined || ttlMs <= maxTtlMs) return;
-    throw new RangeError(`ttlMs ${ttlMs} is longer than this fleet's leases may be: ${maxTtlMs} ms (maxTtlMs, stored with the fleet)`);
-  }
-
   /** Connecting and the first requests may each take connectTimeoutMs. */
   async #await(event: Promise<unknown>, signal?: AbortSignal): Promise<void> {
-    const { clock, policy, waiters } = this.#context;
-    const budget = new WaitBudget(clock, waiters, { waitMs: 2 * policy.connectTimeoutMs, signal });
+    const budget = new WaitBudget(this.#locker, { waitMs: 2 * this.#locker.policy.connectTimeoutMs, signal });
     void event.then(() => budget.wake());
     await budget.sleep(budget.leftMs);
   }
@@ -98,17 +74,17 @@ export class FirstContact {
         this.isDone = true;
         resolve();
       };
-      const { clock, policy } = this.#context;
+      const { clock, fleet, policy } = this.#locker;
       let isQuorumReached = false;
       const look = (): void => {
-        if (isQuorumReached || this.#fleet.state().admitted.length < this.#context.policy.quorum) return;
+        if (isQuorumReached || fleet.state().admitted.length < this.#locker.policy.quorum) return;
         isQuorumReached = true;
         // A lease on all nodes outlives more failures than one on a bare quorum: the others have a
         // moment to catch up.
         clock.setBackgroundTimer(policy.nodeTimeoutMs, finish);
       };
-      for (const node of this.#fleet.nodes) void node.met().then(look);
-      void this.#fleet.settled().then(finish);
+      for (const node of fleet.nodes) void node.met().then(look);
+      void fleet.settled().then(finish);
     });
   }
 }

@@ -1,26 +1,17 @@
 // How long one caller waits, and what ends it early: its signal, the closing of the locker, a
 // wake-up, or the one timer for the looks of all waiters of a process.
 import { closedError, nameAll } from "../lease/messages.js";
+import type { LockerState } from "../lease/state.js";
 import { type Clock, onAbort, type Timer } from "../platform/clock.js";
 import { LockError } from "../protocol/ballot.js";
 
-/** The callers of one locker that sleep at the moment, so that closing it wakes them. */
-export interface Waiters {
-  closed: boolean;
-  readonly sleeping: Set<WaitBudget>;
-}
-
-/** Wakes them; no caller sleeps from then on. */
-export function closeWaiters(waiters: Waiters): void {
-  waiters.closed = true;
-  for (const waiter of [...waiters.sleeping]) waiter.wake();
-}
+type Closable = Pick<LockerState, "clock" | "isClosed" | "sleeping">;
 
 const LONGEST_TIMER_MS = 2_147_483_647;
 
 export class WaitBudget {
+  readonly #locker: Closable;
   readonly #clock: Clock;
-  readonly #waiters: Waiters;
   readonly #signal: AbortSignal | undefined;
   readonly #beganAt: number;
   readonly #endsAt: number;
@@ -28,11 +19,11 @@ export class WaitBudget {
   #timer: Timer | undefined;
   #timerAt = 0;
 
-  constructor(clock: Clock, waiters: Waiters, limits: { readonly waitMs: number; readonly signal: AbortSignal | undefined }) {
-    this.#clock = clock;
-    this.#waiters = waiters;
+  constructor(locker: Closable, limits: { readonly waitMs: number; readonly signal?: AbortSignal | undefined }) {
+    this.#locker = locker;
+    this.#clock = locker.clock;
     this.#signal = limits.signal;
-    this.#beganAt = clock.monotonicMs();
+    this.#beganAt = this.#clock.monotonicMs();
     this.#endsAt = this.#beganAt + limits.waitMs;
   }
 
@@ -42,12 +33,12 @@ export class WaitBudget {
 
   /** No time is left, or the caller gave up, or the locker was closed. */
   get isOver(): boolean {
-    return this.#waiters.closed || this.#signal?.aborted === true || this.leftMs === 0;
+    return this.#locker.isClosed || this.#signal?.aborted === true || this.leftMs === 0;
   }
 
   /** Throws LOCK_ABORTED if the caller gave up or the locker was closed. */
   check(resources: readonly string[]): void {
-    if (this.#waiters.closed) throw closedError(resources);
+    if (this.#locker.isClosed) throw closedError(resources);
     if (this.#signal?.aborted) {
       const waitedMs = this.#clock.monotonicMs() - this.#beganAt;
       const message = `the caller gave up after waiting ${waitedMs.toFixed(0)} ms for ${nameAll(resources)}`;
@@ -57,15 +48,15 @@ export class WaitBudget {
 
   /** Sleeps so long, or less: until woken, aborted, closed, or at the end of the budget. */
   sleep(forMs: number): Promise<void> {
-    if (this.#waiters.closed || this.#signal?.aborted) return Promise.resolve();
+    if (this.#locker.isClosed || this.#signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const unwatch = this.#signal === undefined ? undefined : onAbort(this.#signal, () => this.wake());
       this.#resume = () => {
         unwatch?.();
-        this.#waiters.sleeping.delete(this);
+        this.#locker.sleeping.delete(this);
         resolve();
       };
-      this.#waiters.sleeping.add(this);
+      this.#locker.sleeping.add(this);
       this.#wakeAt(this.#clock.monotonicMs() + Math.min(forMs, this.leftMs));
     });
   }

@@ -4,11 +4,11 @@
 // the nodes told is kept by heard.ts. At the end: all delays of waiting, pure; chance comes in as a
 // number from 0 to 1.
 import { createHash } from "node:crypto";
-import { type Lost, retryAfterMs } from "../lease/context.js";
+import type { Since } from "../lease/local-queue.js";
+import { type LockerState, type Lost, retryAfterMs } from "../lease/state.js";
 import type { Wait } from "../protocol/verbs.js";
-import type { Place, WaitContext } from "./context.js";
 import { hear, isToldByQuorum, type News, nothingHeard } from "./heard.js";
-import type { WaitBudget } from "./wait-budget.js";
+import type { LookTimer, WaitBudget } from "./wait-budget.js";
 
 /** Timers have whole milliseconds, and may fire by a part of one too early. */
 const TIMER_MS = 1;
@@ -16,13 +16,15 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 interface Waiting {
   readonly budget: WaitBudget;
+  readonly looks: LookTimer;
   /** Left by the caller before. */
-  readonly place?: Place | undefined;
+  readonly since?: Since | undefined;
 }
 
 export class WakeUp {
-  readonly #context: WaitContext;
+  readonly #locker: LockerState;
   readonly #budget: WaitBudget;
+  readonly #looks: LookTimer;
   readonly #resources: readonly string[];
   readonly #ticket: string;
   readonly #sinceMs: number;
@@ -40,16 +42,17 @@ export class WakeUp {
   /** It asks without having been told: those that were told of a release have not come. */
   #isFound = false;
 
-  constructor(context: WaitContext, resources: readonly string[], { budget, place }: Waiting) {
-    this.#context = context;
+  constructor(locker: LockerState, resources: readonly string[], { budget, looks, since }: Waiting) {
+    this.#locker = locker;
     this.#budget = budget;
+    this.#looks = looks;
     this.#resources = resources;
     this.#ticket = ticketOf(resources);
-    this.#sinceMs = place?.sinceMs ?? context.clock.wallMs();
-    this.#beganAt = place?.beganAt ?? context.clock.monotonicMs();
-    this.#hasAsked = place !== undefined;
+    this.#sinceMs = since?.sinceMs ?? locker.clock.wallMs();
+    this.#beganAt = since?.beganAt ?? locker.clock.monotonicMs();
+    this.#hasAsked = since !== undefined;
     this.#listen();
-    context.onMembers.add(this.#moved);
+    locker.onMembers.add(this.#moved);
   }
 
   /** The nodes are about to be asked. */
@@ -58,14 +61,14 @@ export class WakeUp {
     this.#askAt = NEVER;
     this.#lookAt = NEVER;
     this.#hasAsked = true;
-    const waitedMs = Math.round(this.#context.clock.monotonicMs() - this.#beganAt);
+    const waitedMs = Math.round(this.#locker.clock.monotonicMs() - this.#beganAt);
     this.#askedAtMs = Math.max(this.#askedAtMs + 1, this.#sinceMs + waitedMs);
     return { sinceMs: this.#sinceMs, waitedMs: this.#askedAtMs - this.#sinceMs, ticket: this.#ticket };
   }
 
   /** Sleeps until it is worth asking again. */
   async sleep(lost: Lost): Promise<void> {
-    const { nodes, policy } = this.#context;
+    const { nodes, policy } = this.#locker;
     const ballots = nodes.map(({ name }) => lost.ballots.find(({ node }) => node === name));
     const tickets = ballots.map((ballot) => (ballot === undefined ? undefined : ballot.kind === "held" && ballot.hasTicket === true));
     this.#hear({ kind: "refused", tickets });
@@ -81,7 +84,7 @@ export class WakeUp {
 
   /** Sleeps until it is time to ask all nodes again, or news came; true if none came. */
   async #poll(lost: Lost, failures = 0): Promise<boolean> {
-    const { clock, policy } = this.#context;
+    const { clock, policy } = this.#locker;
     let forMs = safetyPollMs(policy.retry, clock.random());
     if (failures > 0) forMs = Math.min(forMs, backOffMs(failures, policy.retry, clock.random()));
     const freeInMs = retryAfterMs(lost, policy);
@@ -95,7 +98,7 @@ export class WakeUp {
   // would not tell; when a quorum has told that this is the next one; and in time for its tickets.
   // The answer: whether those that were told of a release have not come.
   async #watch(lost: Lost): Promise<boolean> {
-    const { clock, looks, nodes, policy } = this.#context;
+    const { clock, nodes, policy } = this.#locker;
     const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
     const seeing = [...nodes];
     let free = this.#whenFree(isReservedIn(lost), retryAfterMs(lost, policy) ?? NEVER);
@@ -106,7 +109,7 @@ export class WakeUp {
       const now = clock.monotonicMs();
       const dueAt = Math.min(this.#askAt, endsAt);
       const lookAt = Math.min(this.#lookAt, free.lookAt);
-      const moment = await looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
+      const moment = await this.#looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
       const later = clock.monotonicMs() + TIMER_MS;
       isFound = this.#isUnprompted();
       if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) break;
@@ -132,7 +135,7 @@ export class WakeUp {
 
   /** Asks although it was told nothing: should it win, those that were told have not come. */
   #isUnprompted(): boolean {
-    return this.#context.clock.monotonicMs() + TIMER_MS < Math.min(this.#askAt, this.#lookAt);
+    return this.#locker.clock.monotonicMs() + TIMER_MS < Math.min(this.#askAt, this.#lookAt);
   }
 
   /**
@@ -141,15 +144,15 @@ export class WakeUp {
    * not come. What is released between the two is reserved at its end.
    */
   #whenFree(isReserved: boolean, inMs: number): { readonly lookAt: number; readonly isEnding: boolean } {
-    const { clock } = this.#context;
+    const { clock } = this.#locker;
     const now = clock.monotonicMs();
     if (isReserved) return { lookAt: now + afterExpiryMs(afterReservationMs(), clock.random()), isEnding: false };
     const isEnding = inMs <= beforeExpiryMs();
     return { lookAt: now + (isEnding ? afterExpiryMs(inMs, clock.random()) : inMs - beforeExpiryMs()), isEnding };
   }
 
-  /** For the next caller of this process that wants the same. */
-  get place(): Place | undefined {
+  /** For the next caller of this process that wants the same; undefined: the nodes were not asked. */
+  get since(): Since | undefined {
     return this.#hasAsked ? { sinceMs: this.#sinceMs, beganAt: this.#beganAt } : undefined;
   }
 
@@ -161,15 +164,15 @@ export class WakeUp {
     if (this.#isFound) this.#tellAll("callRoll");
   }
 
-  /** `isUsed`: the caller has the lock, or another one of its process has its place. */
+  /** `isUsed`: the caller has the lock, or another one of its process goes on in its stead. */
   stop(isUsed: boolean): void {
-    this.#context.onMembers.delete(this.#moved);
+    this.#locker.onMembers.delete(this.#moved);
     this.#stopListening();
     if (!isUsed && this.#hasAsked) this.#tellAll("leave");
   }
 
   #tellAll(verb: "leave" | "callRoll"): void {
-    const { inFlight, nodes } = this.#context;
+    const { inFlight, nodes } = this.#locker;
     const question = { resources: this.#resources, ticket: this.#ticket };
     for (const node of nodes) {
       inFlight.begin();
@@ -178,7 +181,7 @@ export class WakeUp {
   }
 
   #listen(): void {
-    const { nodes } = this.#context;
+    const { nodes } = this.#locker;
     this.#heard = nothingHeard(nodes.length);
     for (const resource of this.#resources) {
       for (const [index, node] of nodes.entries()) {
@@ -206,11 +209,11 @@ export class WakeUp {
     this.#askAt = NEVER;
     this.#lookAt = NEVER;
     this.#listen();
-    this.#askWithin(spreadDelayMs(this.#context.clock.random()));
+    this.#askWithin(spreadDelayMs(this.#locker.clock.random()));
   };
 
   #hear(news: News): void {
-    const { clock, policy } = this.#context;
+    const { clock, policy } = this.#locker;
     const [heard, consequence] = hear(this.#heard, news, policy.quorum);
     this.#heard = heard;
     if (consequence === "turn") {
@@ -227,7 +230,7 @@ export class WakeUp {
   }
 
   #askWithin(inMs: number): void {
-    this.#askAt = Math.min(this.#askAt, this.#context.clock.monotonicMs() + inMs);
+    this.#askAt = Math.min(this.#askAt, this.#locker.clock.monotonicMs() + inMs);
     this.#budget.wakeWithin(inMs);
   }
 }

@@ -1,17 +1,12 @@
 // A node that answers as a test tells it, and remembers what it was asked. Only for orders of
 // events that real servers do not produce on demand.
-
-import type { Won } from "../../src/lease/context.js";
 import { HeldLease } from "../../src/lease/held-lease.js";
+import { LockerState, type Won } from "../../src/lease/state.js";
 import { readPolicy } from "../../src/options/policy.js";
-import { InFlight } from "../../src/platform/clock.js";
-import { DeadlineHeap } from "../../src/platform/deadline-heap.js";
 import type { GrantBallot } from "../../src/protocol/ballot.js";
+import type { OpenFleet } from "../../src/protocol/fleet.js";
 import type { LockNode } from "../../src/protocol/node.js";
-import { LeastToken } from "../../src/protocol/token.js";
 import type { BallotOf, QuestionOf, ReleaseQuestion, Verb } from "../../src/protocol/verbs.js";
-import { LocalQueue, QueuedResources, type WaitContext } from "../../src/waiting/context.js";
-import { LookTimer } from "../../src/waiting/wait-budget.js";
 import { ManualClock } from "./manual-clock.js";
 
 /** Which verbs it answers in a way of its own: to the others it says yes, or throws. */
@@ -70,28 +65,15 @@ export class ScriptedNode implements LockNode {
   }
 }
 
-export function contextOf(nodes: readonly LockNode[], clock = new ManualClock()): WaitContext {
-  return {
-    nodes,
-    clock,
-    policy: readPolicy({ nodes: nodes.map((_, i) => `redis://127.0.0.1:${7000 + i}`) }),
-    fleetMaxTtlMs: undefined,
-    checkFleetTtl: () => {},
-    deadlines: new DeadlineHeap(clock),
-    inFlight: new InFlight(),
-    leastToken: new LeastToken(),
-    onReleased: () => {},
-    queuedResources: new QueuedResources(clock),
-    looks: new LookTimer(clock),
-    resourceQueue: new LocalQueue(1),
-    waiters: { closed: false, sleeping: new Set() },
-    onMembers: new Set(),
-  };
+/** Of a locker whose fleet has these nodes, and never changes. */
+export function stateOf(nodes: readonly LockNode[], clock = new ManualClock()): LockerState {
+  const fleet = { nodes, maxTtlMs: undefined, refusal: undefined, onChange: () => {} } as Partial<OpenFleet> as OpenFleet;
+  return new LockerState(fleet, readPolicy({ nodes: nodes.map((_, i) => `redis://127.0.0.1:${7000 + i}`) }), clock);
 }
 
 /** A lease of these nodes, granted now; renewed only by the test. */
 export function leaseOf(nodes: readonly LockNode[], clock: ManualClock, ttlMs = 10_000): HeldLease {
   const started = { startMonotonicMs: clock.now, startWallMs: clock.wallMs() };
   const grant: Won = { kind: "won", resources: ["r"], owner: "o", token: 7, ttlMs, ...started, ticket: undefined, nodes, votes: [] };
-  return new HeldLease(contextOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
+  return new HeldLease(stateOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
 }

@@ -5,7 +5,7 @@ import { acquire } from "../../../src/lease/acquire.js";
 import type { GrantBallot } from "../../../src/protocol/ballot.js";
 import { channelNames } from "../../../src/protocol/events.js";
 import { ManualClock } from "../manual-clock.js";
-import { contextOf, ScriptedNode } from "../scripted-node.js";
+import { ScriptedNode, stateOf } from "../scripted-node.js";
 
 const wish = { resources: ["r"], ttlMs: 10_000 };
 const grants = (...tokens: number[]): ScriptedNode[] =>
@@ -22,19 +22,19 @@ const inTime = { timeout: 20_000 };
 describe("the token", inTime, () => {
   test("T1 is the highest of the quorum's; where a quorum granted exactly that, no second round is held", async () => {
     const nodes = grants(7, 7, 7);
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
     expect(nodes.flatMap(({ asked }) => asked)).toEqual(["grant", "grant", "grant"]);
   });
 
   test("T1 is sealed on the granting nodes that store less, and on no other", async () => {
     const nodes = [...grants(7, 5, 6), held("n4"), new ScriptedNode("n5", { grant: () => never })];
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
     expect(nodes.map(({ asked }) => asked.join())).toEqual(["grant", "grant,seal 7", "grant,seal 7", "grant", "grant"]);
   });
 
   test("T1 is what a quorum granted alike, also where another node granted more: no second round is held", async () => {
     const nodes = grants(5, 7, 5, 5, 7);
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 5 });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "won", token: 5 });
     for (const { asked } of nodes) expect(asked).toEqual(["grant"]);
   });
 
@@ -42,7 +42,7 @@ describe("the token", inTime, () => {
     const nodes = [...grants(5, 6, 7), ...["n4", "n5"].map((name) => new ScriptedNode(name, { grant: () => never }))];
     const clock = new ManualClock();
     nodes[3] = held("n4");
-    expect(await acquire(contextOf(nodes, clock), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(stateOf(nodes, clock), wish)).toMatchObject({ kind: "won", token: 7 });
     expect(clock.timers).toBe(0);
   });
 
@@ -55,7 +55,7 @@ describe("the token", inTime, () => {
         return node.granted(5);
       },
     });
-    const acquired = acquire(contextOf(nodes, clock), wish);
+    const acquired = acquire(stateOf(nodes, clock), wish);
     await vi.waitFor(() => expect(clock.timers).toBe(1));
     clock.advance(3);
     expect(clock.timers).toBe(1);
@@ -72,7 +72,7 @@ describe("the token", inTime, () => {
           seal: (node) => ({ kind: "lost", node: node.name }),
         }),
     );
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "too_slow" });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "too_slow" });
     for (const node of nodes) expect(node.asked.at(-1)).toBe("release");
   });
 });
@@ -88,7 +88,7 @@ describe("an epoch that moves under an attempt", inTime, () => {
           },
         }),
     );
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
     for (const node of nodes) expect(node.asked).toEqual(["grant", "release", "grant"]);
     expect(new Set(nodes.flatMap(({ owners }) => owners)).size).toBe(2);
   });
@@ -96,7 +96,7 @@ describe("an epoch that moves under an attempt", inTime, () => {
   test("costs nothing when the others make a quorum", async () => {
     const nodes = grants(7, 7, 7);
     nodes.push(new ScriptedNode("n4", { grant: (node) => node.granted(9, "e2") }));
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "won", token: 7 });
   });
 
   test("T2 voids a seal that carries it", async () => {
@@ -113,13 +113,13 @@ describe("an epoch that moves under an attempt", inTime, () => {
           }),
       ),
     ];
-    expect((await acquire(contextOf(nodes), wish)).kind).toBe("won");
+    expect((await acquire(stateOf(nodes), wish)).kind).toBe("won");
     expect(nodes[1]?.asked).toEqual(["grant", "seal 7", "release", "grant", "seal 7"]);
   });
 
   test("and goes on moving is given up after a few times, as no quorum", async () => {
     const nodes = ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7, `never ${node.now}`) }));
-    const outcome = await acquire(contextOf(nodes), wish);
+    const outcome = await acquire(stateOf(nodes), wish);
     expect(outcome).toMatchObject({ kind: "lost", reason: "no_quorum" });
     expect(nodes[0]?.owners.length).toBeLessThanOrEqual(5);
   });
@@ -128,15 +128,16 @@ describe("an epoch that moves under an attempt", inTime, () => {
 describe("a lost attempt", () => {
   test("is given back where it was granted and where it still may be, not where it was refused", async () => {
     const nodes = [...grants(7), held("n2"), held("n3"), held("n4"), new ScriptedNode("n5", { grant: () => never })];
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "held", grants: 1 });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "lost", reason: "held", grants: 1 });
     expect(nodes.map(({ asked }) => asked.at(-1))).toEqual(["release", "grant", "grant", "grant", "release"]);
   });
 
   test("without a ticket is given back at once where nodes have not answered, before the next one comes", async () => {
     const silent = (name: string) => new ScriptedNode(name, { grant: () => new Promise<GrantBallot>(() => {}) });
     const nodes = [held("n1"), held("n2"), held("n3"), silent("n4"), silent("n5")];
-    const context = contextOf(nodes);
-    expect(await acquire({ ...context, policy: { ...context.policy, size: 5, quorum: 3 } }, wish)).toMatchObject({ kind: "lost" });
+    const state = stateOf(nodes);
+    state.policy = { ...state.policy, size: 5, quorum: 3 };
+    expect(await acquire(state, wish)).toMatchObject({ kind: "lost" });
     expect(nodes.map(({ asked }) => asked.join())).toEqual(["grant", "grant", "grant", "grant,release", "grant,release"]);
   });
 
@@ -144,17 +145,17 @@ describe("a lost attempt", () => {
     const answers: ((ballot: GrantBallot) => void)[] = [];
     const late = (name: string) => new ScriptedNode(name, { grant: () => new Promise((resolve) => answers.push(resolve)) });
     const nodes = [held("n1"), held("n2"), held("n3"), ...["n4", "n5", "n6", "n7"].map(late), held("n8"), held("n9")];
-    const context = contextOf(nodes);
-    const rule = { ...context.policy, size: 9, quorum: 5 };
+    const state = stateOf(nodes);
+    state.policy = { ...state.policy, size: 9, quorum: 5 };
     const waiting = { ...wish, wait: { ticket: "t", sinceMs: 0, waitedMs: 0 } };
-    expect(await acquire({ ...context, policy: rule }, waiting)).toMatchObject({ kind: "lost", reason: "held", grants: 0 });
+    expect(await acquire(state, waiting)).toMatchObject({ kind: "lost", reason: "held", grants: 0 });
     expect(nodes.flatMap(({ asked }) => asked)).toEqual(Array(9).fill("claim"));
     const [n4, n5, n6, n7] = nodes.slice(3) as [ScriptedNode, ScriptedNode, ScriptedNode, ScriptedNode];
     answers[0]?.(n4.granted(7));
     answers[1]?.({ kind: "held", node: "n5", resource: "r", holder: "h", remainingMs: 9 });
     answers[2]?.({ kind: "unreachable", node: "n6", cause: "TIMEOUT after 50 ms" });
     answers[3]?.({ kind: "unreachable", node: "n7", cause: "ECONNREFUSED", unsent: true });
-    await context.inFlight.idle();
+    await state.inFlight.idle();
     expect([n4, n5, n6, n7].map(({ asked }) => asked.join())).toEqual(["claim,release", "claim", "claim,release", "claim"]);
   });
 
@@ -170,7 +171,7 @@ describe("a lost attempt", () => {
             },
           }),
       );
-      const outcome = await acquire(contextOf(nodes, clock), wish);
+      const outcome = await acquire(stateOf(nodes, clock), wish);
       expect(outcome).toMatchObject({ kind: "lost", reason: "too_slow", leftMs: 898 });
     }
   });
@@ -178,7 +179,7 @@ describe("a lost attempt", () => {
   test("is one in which a node breaks its promise never to reject: unreachable, not held", async () => {
     const nodes = grants(7, 7);
     for (const name of ["n3", "n4", "n5"]) nodes.push(new ScriptedNode(name, { grant: () => Promise.reject(new Error("oops")) }));
-    const outcome = await acquire(contextOf(nodes), wish);
+    const outcome = await acquire(stateOf(nodes), wish);
     expect(outcome).toMatchObject({ kind: "lost", reason: "no_quorum" });
     if (outcome.kind === "lost") expect(outcome.ballots.filter(({ kind }) => kind === "unreachable")).toHaveLength(3);
   });
@@ -189,7 +190,7 @@ describe("the event of an attempt", inTime, () => {
     let answer: (ballot: GrantBallot) => void = () => {};
     const slow = new ScriptedNode("n3", { grant: () => new Promise((resolve) => (answer = resolve)) });
     const nodes = [...grants(7, 7), slow];
-    expect(await acquire(contextOf(nodes), wish)).toMatchObject({ kind: "won" });
+    expect(await acquire(stateOf(nodes), wish)).toMatchObject({ kind: "won" });
     const events: unknown[] = [];
     const onEvent = (event: unknown): void => void events.push(event);
     subscribe(channelNames.attempt, onEvent);

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { summarize } from "../../../src/lease/inspect.js";
 import { forceRelease } from "../../../src/lease/raise.js";
 import type { InspectBallot } from "../../../src/protocol/ballot.js";
-import { contextOf, ScriptedNode } from "../scripted-node.js";
+import { ScriptedNode, stateOf } from "../scripted-node.js";
 
 interface Memory {
   token: number;
@@ -27,7 +27,7 @@ function threeNodes(beforeRaise: (memories: readonly Memory[], remove: string) =
       },
     });
   });
-  return { memories, core: contextOf(nodes) };
+  return { memories, core: stateOf(nodes) };
 }
 
 test("T1 a holder that came between the look and the raise, and is removed, is fenced as well: the fence is above its token", async () => {
@@ -58,11 +58,11 @@ test("T1 a raise that is answered in another epoch than it was asked in does not
       },
     });
   });
-  expect(await forceRelease(contextOf(nodes), "r", "test")).toMatchObject({ fence: 8 });
+  expect(await forceRelease(stateOf(nodes), "r", "test")).toMatchObject({ fence: 8 });
   // Once in vain, once to raise, once to remove.
   expect(asked).toEqual([3, 3, 3]);
   moves = Number.POSITIVE_INFINITY;
-  await expect(forceRelease(contextOf(nodes), "r", "test")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
+  await expect(forceRelease(stateOf(nodes), "r", "test")).rejects.toMatchObject({ code: "LOCK_NO_QUORUM" });
 });
 
 // What the nodes say together about the holder of a resource.

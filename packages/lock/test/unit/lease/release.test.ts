@@ -1,24 +1,26 @@
 // Which nodes a release is sent to, and what it says of the ticket that won its lease.
 import { describe, expect, test } from "vitest";
 import { acquire } from "../../../src/lease/acquire.js";
-import type { Won } from "../../../src/lease/context.js";
 import { HeldLease } from "../../../src/lease/held-lease.js";
 import { releaseEverywhere } from "../../../src/lease/release.js";
+import type { Won } from "../../../src/lease/state.js";
 import type { Unreachable } from "../../../src/protocol/ballot.js";
-import { contextOf, ScriptedNode } from "../scripted-node.js";
+import { ScriptedNode, stateOf } from "../scripted-node.js";
 
 const lease = { resources: ["r"], owner: "o", token: 7, ticket: "" };
 const nodes = (): ScriptedNode[] => ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7) }));
 
 test("W1 a release takes the ticket of its lease along to every node", async () => {
   const asked = nodes();
-  await releaseEverywhere({ ...contextOf(asked), isWanted: () => false }, lease);
+  await releaseEverywhere(stateOf(asked), lease);
   expect(asked.flatMap(({ releases }) => releases.map(({ ticket }) => ticket))).toEqual(["", "", ""]);
 });
 
 test("W1 a release leaves the ticket to another caller of its process that waits for the same", async () => {
   const asked = nodes();
-  await releaseEverywhere({ ...contextOf(asked), isWanted: ([resource]) => resource === "r" }, lease);
+  const state = stateOf(asked);
+  state.callers.tryEnter("r");
+  await releaseEverywhere(state, lease);
   expect(asked.flatMap(({ releases }) => releases.map(({ ticket }) => ticket))).toEqual([undefined, undefined, undefined]);
 });
 
@@ -28,14 +30,14 @@ describe("a lease that one of three nodes could not be asked for", () => {
   async function granted(answer: Unreachable, ticket?: string) {
     const asked = nodes();
     const n3 = new ScriptedNode("n3", { grant: () => answer });
-    const context = contextOf([...asked.slice(0, 2), n3]);
+    const state = stateOf([...asked.slice(0, 2), n3]);
     const wait = ticket === undefined ? undefined : { ticket, sinceMs: 0, waitedMs: 0 };
-    const won = (await acquire(context, { resources: ["r"], ttlMs: 10_000, wait })) as Won;
+    const won = (await acquire(state, { resources: ["r"], ttlMs: 10_000, wait })) as Won;
     return {
-      lease: new HeldLease(context, won, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY }),
+      lease: new HeldLease(state, won, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY }),
       n3,
       n2: asked[1] as ScriptedNode,
-      context,
+      state,
     };
   }
 
@@ -63,9 +65,9 @@ describe("a lease that one of three nodes could not be asked for", () => {
   });
 
   test("W1 is released by all members where these are others than it was granted by", async () => {
-    const { lease, context } = await granted(down);
+    const { lease, state } = await granted(down);
     const members = nodes();
-    Object.assign(context, { nodes: members });
+    Object.assign(state, { nodes: members });
     await lease.release();
     expect(members.map((node) => node.asked.join())).toEqual(["release", "release", "release"]);
   });

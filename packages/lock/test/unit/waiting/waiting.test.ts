@@ -2,10 +2,10 @@
 
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import type { Lost } from "../../../src/lease/context.js";
+import { LocalQueue, WantedByOthers } from "../../../src/lease/local-queue.js";
+import type { Lost } from "../../../src/lease/state.js";
 import { readLeaseRequest } from "../../../src/options/policy.js";
 import type { GrantBallot, ReleaseBallot } from "../../../src/protocol/ballot.js";
-import { LocalQueue, QueuedResources } from "../../../src/waiting/context.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
 import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
@@ -19,22 +19,22 @@ import {
   TICKET_MS,
 } from "../../../src/waiting/wake-up.js";
 import { ManualClock } from "../manual-clock.js";
-import { contextOf, ScriptedNode } from "../scripted-node.js";
+import { ScriptedNode, stateOf } from "../scripted-node.js";
 
-const introduced = { isDone: true, check() {} } as unknown as FirstContact;
+const introduced = { isDone: true } as unknown as FirstContact;
 
 /** All callers in front ask, and get no answer. */
 function crowded() {
   const clock = new ManualClock();
   const node = new ScriptedNode("n1", { grant: () => new Promise(() => {}) });
-  const context = contextOf([node], clock);
-  const calls = new AcquireCalls(context, introduced);
+  const state = stateOf([node], clock);
+  const calls = new AcquireCalls(state, introduced);
   const ask = (resource: string, options?: object) =>
-    calls.waitFor(readLeaseRequest("acquire", context.policy, { resources: resource, options })).catch((error: unknown) => error);
+    calls.waitFor(readLeaseRequest("acquire", state.policy, { resources: resource, options })).catch((error: unknown) => error);
   const tryOnce = (resource: string) =>
-    calls.tryOnce(readLeaseRequest("tryAcquire", context.policy, { resources: resource, options: undefined }));
+    calls.tryOnce(readLeaseRequest("tryAcquire", state.policy, { resources: resource, options: undefined }));
   for (let i = 0; i < 1_024; i++) void ask(`in front ${i}`);
-  return { context, clock, ask, tryOnce, asked: () => node.asked.length };
+  return { state, clock, ask, tryOnce, asked: () => node.asked.length };
 }
 
 const microtasks = async (): Promise<void> => {
@@ -67,12 +67,12 @@ test.for(endings)("W1 of a lock that %s those that wait are told if a quorum had
       ? node.granted(7)
       : { kind: "held", node: node.name, resource: "r", holder: "other", remainingMs: 60_000 };
   };
-  const context = contextOf(nodes, clock);
-  const request = readLeaseRequest("acquire", context.policy, {
+  const state = stateOf(nodes, clock);
+  const request = readLeaseRequest("acquire", state.policy, {
     resources: "r",
     options: { waitMs: 0, ttlMs: 10_000, signal: aborter.signal },
   });
-  await expect(new AcquireCalls(context, introduced).waitFor(request)).rejects.toMatchObject({ code });
+  await expect(new AcquireCalls(state, introduced).waitFor(request)).rejects.toMatchObject({ code });
   await microtasks();
   expect(nodes[0]?.releases.map((question) => question.tells)).toEqual([tells]);
 });
@@ -88,11 +88,10 @@ test("a caller behind a crowd waits for waitMs, and for one request's time at le
 });
 
 test("a caller behind a crowd is rejected when the locker closes", async () => {
-  const { ask, context } = crowded();
+  const { ask, state } = crowded();
   const waiting = ask("r");
   await microtasks();
-  context.waiters.closed = true;
-  for (const waiter of [...context.waiters.sleeping]) waiter.wake();
+  state.wakeAll();
   expect(await waiting).toMatchObject({ code: "LOCK_ABORTED" });
 });
 
@@ -109,7 +108,7 @@ test("tryAcquire behind a crowd waits no longer than one request may take, and s
 
 // First in, first out, inside one process.
 test("callers have their turns in the order in which they came", () => {
-  const queue = new LocalQueue(1);
+  const queue = new LocalQueue<Lost>(1);
   const turns: number[] = [];
   expect(queue.tryEnter("r")).toBe(true);
   for (let i = 1; i <= 3; i++) {
@@ -123,7 +122,7 @@ test("callers have their turns in the order in which they came", () => {
 });
 
 test("a caller that steps out of the queue has no turn and delays no other", () => {
-  const queue = new LocalQueue(1);
+  const queue = new LocalQueue<Lost>(1);
   const turns: string[] = [];
   queue.tryEnter("r");
   const stepOut = queue.enqueue("r", () => turns.push("first"));
@@ -136,7 +135,7 @@ test("a caller that steps out of the queue has no turn and delays no other", () 
 });
 
 test("resources do not delay each other, and nothing is kept of those that no caller wants", () => {
-  const queue = new LocalQueue(1);
+  const queue = new LocalQueue<Lost>(1);
   const lost = { kind: "lost", reason: "held" } as Lost;
   expect(queue.tryEnter("a") && queue.tryEnter("b")).toBe(true);
   queue.noteLoss("a", lost);
@@ -147,7 +146,7 @@ test("resources do not delay each other, and nothing is kept of those that no ca
 });
 
 test("no more than its width are inside, and the others enter in the order in which they came", async () => {
-  const queue = new LocalQueue(2);
+  const queue = new LocalQueue<Lost>(2);
   const order: number[] = [];
   let inside = 0;
   let most = 0;
@@ -166,12 +165,12 @@ test("no more than its width are inside, and the others enter in the order in wh
 });
 
 // How long one caller waits, and what ends it early.
-const waiters = () => ({ closed: false, sleeping: new Set<WaitBudget>() });
+const lockerOf = (clock: ManualClock) => ({ clock, isClosed: false, sleeping: new Set<WaitBudget>() });
 
 test("a thousand waiters with one signal put one listener on it, and none when they are awake", async () => {
   const aborter = new AbortController();
   const { signal } = aborter;
-  const sleeping = Array.from({ length: 1_000 }, () => new WaitBudget(new ManualClock(), waiters(), { waitMs: 1_000, signal }));
+  const sleeping = Array.from({ length: 1_000 }, () => new WaitBudget(lockerOf(new ManualClock()), { waitMs: 1_000, signal }));
   const ended = sleeping.map((waiter) => waiter.sleep(1_000));
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   sleeping[0]?.wake();
@@ -184,7 +183,7 @@ test("a thousand waiters with one signal put one listener on it, and none when t
 test("a signal is left alone when its last sleeper wakes by itself", async () => {
   const { signal } = new AbortController();
   const clock = new ManualClock();
-  const sleeping = new WaitBudget(clock, waiters(), { waitMs: 1_000, signal }).sleep(10);
+  const sleeping = new WaitBudget(lockerOf(clock), { waitMs: 1_000, signal }).sleep(10);
   clock.advance(10);
   await sleeping;
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
@@ -193,7 +192,7 @@ test("a signal is left alone when its last sleeper wakes by itself", async () =>
 test("a wait without end outlasts the longest timer there is", async () => {
   const clock = new ManualClock();
   let awake = false;
-  const waiter = new WaitBudget(clock, waiters(), { waitMs: Number.POSITIVE_INFINITY, signal: undefined });
+  const waiter = new WaitBudget(lockerOf(clock), { waitMs: Number.POSITIVE_INFINITY });
   const sleeping = waiter.sleep(waiter.leftMs).then(() => {
     awake = true;
   });
@@ -237,7 +236,7 @@ test("waiters that look within a tenth of a second wake in one turn, and know th
   const looks = new LookTimer(clock);
   const moments: (number | undefined)[] = [];
   const sleeper = (atMs: number): WaitBudget => {
-    const budget = new WaitBudget(clock, waiters(), { waitMs: 60_000, signal: undefined });
+    const budget = new WaitBudget(lockerOf(clock), { waitMs: 60_000 });
     void looks.sleep(budget, clock.now + atMs, 30_000).then((moment) => moments.push(moment));
     return budget;
   };
@@ -258,12 +257,12 @@ test("waiters that look within a tenth of a second wake in one turn, and know th
   expect(moments.at(-1)).toBe(start / 100 + 3);
 });
 
-// A process that released what others wait for asks for a place behind them at once.
+// A process that released what others wait for asks for a ticket behind theirs at once.
 const released = (listeners: number): ReleaseBallot => ({ kind: "released", node: "n1", listeners });
 
 test("a release that others waited for is remembered for a while, and only for its resources", () => {
   const clock = new ManualClock();
-  const queued = new QueuedResources(clock);
+  const queued = new WantedByOthers(clock);
   queued.released(["a"], [released(0), undefined, released(2)]);
   queued.released(["c"], [released(0), { kind: "absent", node: "n2" }]);
   expect(queued.hasOneOf(["b", "a"])).toBe(true);

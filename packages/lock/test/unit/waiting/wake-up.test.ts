@@ -1,12 +1,12 @@
 // What wakes a caller that waits: which messages it heeds, and when it calls the roll.
 import { expect, test } from "vitest";
-import type { Lost } from "../../../src/lease/context.js";
+import type { Lost } from "../../../src/lease/state.js";
 import type { InspectBallot } from "../../../src/protocol/ballot.js";
 import type { ReleaseListener } from "../../../src/protocol/node.js";
-import { WaitBudget } from "../../../src/waiting/wait-budget.js";
+import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { WakeUp } from "../../../src/waiting/wake-up.js";
 import { ManualClock } from "../manual-clock.js";
-import { contextOf, ScriptedNode } from "../scripted-node.js";
+import { ScriptedNode, stateOf } from "../scripted-node.js";
 
 const settled = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await Promise.resolve();
@@ -28,9 +28,9 @@ function asleep(hears: "releases" | "nothing", { remainingMs = 60_000, seen = []
     Object.assign(node, { onReleased });
     Object.assign(node.answers, { inspect, callRoll: () => ({ kind: "absent", node: node.name }) });
   }
-  const context = contextOf(nodes, clock);
-  const budget = new WaitBudget(clock, context.waiters, { waitMs: 60_000, signal: undefined });
-  const wakeUp = new WakeUp(context, ["r"], { budget });
+  const state = stateOf(nodes, clock);
+  const budget = new WaitBudget(state, { waitMs: 60_000 });
+  const wakeUp = new WakeUp(state, ["r"], { budget, looks: new LookTimer(clock) });
   const held = { kind: "held", resource: "r", holder: "other", remainingMs, hasTicket: true } as const;
   const ballots = nodes.map(({ name }) => ({ ...held, node: name }));
   const lost: Lost = { kind: "lost", reason: "held", epochMoved: false, ballots, seals: [], grants: 0, leftMs: undefined };

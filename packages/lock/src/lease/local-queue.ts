@@ -1,46 +1,43 @@
-// What every part of waiting is given: the context of the algorithm, the queue of the callers of this
-// process, and the resources that others waited for when it released them.
-import type { LeaseContext, Lost } from "../lease/context.js";
+// The callers of one process among themselves: who asks the nodes first, since when the process stands
+// in the queues of the nodes, and which resources others waited for when it released them.
 import type { Clock } from "../platform/clock.js";
 import type { ReleaseBallot } from "../protocol/ballot.js";
 import type { Ballots } from "../quorum.js";
-import type { LookTimer, Waiters } from "./wait-budget.js";
 
-export interface WaitContext extends LeaseContext {
-  readonly queuedResources: QueuedResources;
-  readonly looks: LookTimer;
-  /** By what is wanted: of the callers that want the same only the first asks the nodes. */
-  readonly resourceQueue: LocalQueue;
-  readonly waiters: Waiters;
-  /** Called when other nodes are members. */
-  readonly onMembers: Set<() => void>;
+/**
+ * Callers of several resources queue only behind those of the very same: in the line of each they
+ * would keep others from one that is free while they wait for the rest. The nodes take all or none.
+ */
+export function lineOf(resources: readonly string[]): string {
+  // No resource contains a lone surrogate.
+  return resources.length === 1 ? (resources[0] ?? "") : [...resources].sort().join("\ud800");
 }
 
-/** Of a process in the queues of the nodes: since when it waits, by both of its clocks. */
-export interface Place {
+/** Since when a process stands in the queues of the nodes, by both of its clocks. */
+export interface Since {
   readonly sinceMs: number;
   readonly beganAt: number;
 }
 
-interface Line {
+interface Line<Loss> {
   inside: number;
   /** Made for the first one that waits: an uncontended acquire needs none. */
   waiting: Set<() => void> | undefined;
   /**
    * How the one inside last failed, for callers behind it whose time ends before they have asked.
    */
-  lastLoss: Lost | undefined;
-  /** What the one before has left to the one inside. */
-  place: Place | undefined;
+  lastLoss: Loss | undefined;
+  /** Left to the one inside by the one before. */
+  since: Since | undefined;
 }
 
 /**
  * First in, first out inside one process. Under each key so many callers may be inside at the same
  * time: of those that want the same only the first asks the nodes; of all calls of a locker, 1 024.
  */
-export class LocalQueue {
+export class LocalQueue<Loss = never> {
   readonly #width: number;
-  readonly #lines = new Map<string, Line>();
+  readonly #lines = new Map<string, Line<Loss>>();
 
   constructor(width: number) {
     this.#width = width;
@@ -49,7 +46,7 @@ export class LocalQueue {
   /** Whether the caller is inside at once; then it must `leave`. */
   tryEnter(key: string): boolean {
     const line = this.#lines.get(key);
-    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: undefined, lastLoss: undefined, place: undefined });
+    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: undefined, lastLoss: undefined, since: undefined });
     else if (line.inside === this.#width) return false;
     else line.inside++;
     return true;
@@ -68,15 +65,15 @@ export class LocalQueue {
     return () => waiting.delete(onTurn);
   }
 
-  /** Lets the next one in, which inherits the place. False if there is none. */
-  leave(key: string, place?: Place): boolean {
+  /** Lets the next one in, which inherits that. False if there is none. */
+  leave(key: string, since?: Since): boolean {
     const line = this.#lines.get(key);
     if (line === undefined) return false;
     const { waiting } = line;
     if (waiting !== undefined && waiting.size > 0) {
       const [next] = waiting;
       if (next !== undefined) waiting.delete(next);
-      line.place = place;
+      line.since = since;
       next?.();
       return true;
     }
@@ -85,9 +82,9 @@ export class LocalQueue {
     return false;
   }
 
-  /** Of the one inside, if the one before it has left it. */
-  placeOf(key: string): Place | undefined {
-    return this.#lines.get(key)?.place;
+  /** Left to the one inside by the one before it. */
+  sinceOf(key: string): Since | undefined {
+    return this.#lines.get(key)?.since;
   }
 
   /** A caller of this process is inside, or waits. */
@@ -100,12 +97,12 @@ export class LocalQueue {
     return this.#lines.get(key)?.waiting?.size ?? 0;
   }
 
-  noteLoss(key: string, lost: Lost): void {
+  noteLoss(key: string, lost: Loss): void {
     const line = this.#lines.get(key);
     if (line !== undefined) line.lastLoss = lost;
   }
 
-  lastLoss(key: string): Lost | undefined {
+  lastLoss(key: string): Loss | undefined {
     return this.#lines.get(key)?.lastLoss;
   }
 }
@@ -115,10 +112,10 @@ const REMEMBERED_MS = 1_000;
 const MOST = 1_024;
 
 /**
- * Resources that others waited for when this process released them: its next caller takes a place
- * in the queue with its first request, instead of being refused once more before it waits.
+ * Resources that others waited for when this process released them: its next caller takes a ticket
+ * with its first request, instead of being refused once more before it waits.
  */
-export class QueuedResources {
+export class WantedByOthers {
   readonly #clock: Clock;
   readonly #until = new Map<string, number>();
 
