@@ -17,7 +17,7 @@ import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
 import { RefusalRing } from "./observe/refusals.js";
 import { openStore } from "./postgres-store.js";
-import { type Credentials, loadCredentials } from "./settings/credentials.js";
+import { Credentials } from "./settings/credentials.js";
 import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, type Settings, verifyMode } from "./settings/settings.js";
 import { EngineError } from "./store/engine.js";
 import { demandFitDatabase, MigrationError, migrate } from "./store/migrate.js";
@@ -84,7 +84,7 @@ export interface GatewayLimits extends Partial<ServerLimits>, Partial<Omit<Store
 export function createGatewayWith(limits: GatewayLimits, config: GatewayConfig, options: GatewayOptions = {}): Gateway {
   const naming = options.naming ?? ((key) => key);
   const settings = resolveSettings(config, naming);
-  const credentials = loadCredentials(settings, naming, limits.jwksMaxAgeMs);
+  const credentials = new Credentials(settings, naming, limits.jwksMaxAgeMs);
   return new RunningGateway(settings, { limits, credentials, log: options.log ?? createLog(settings.logLevel) });
 }
 

@@ -44,19 +44,17 @@ function requestIdOf(presented: string | undefined): string {
   return `${processName}-${requestCount.toString(36)}`;
 }
 
-export interface RequestHeaders {
+/** Those that count here, each undefined where it was not sent. */
+export class RequestHeaders {
   host: string | undefined;
   /** A proxy says that it passed the request on. */
-  forwarded: boolean;
+  forwarded = false;
   fencingToken: string | undefined;
   ifMatch: string | undefined;
   ifNoneMatch: string | undefined;
-  /**
-   * The lower-case name of a conditional header that would have to be honoured and is not known
-   * here.
-   */
+  /** The lower-case name of a conditional header that would have to be honoured and is not known here. */
   unsupportedCondition: string | undefined;
-  hasIdempotencyKey: boolean;
+  hasIdempotencyKey = false;
   authorization: string | undefined;
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -88,21 +86,7 @@ export function tooManyHeaders(request: IncomingMessage): boolean {
  * comma and keeps only the first of others, which would hide a second token or credential.
  */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
-  const found: RequestHeaders = {
-    host: undefined,
-    forwarded: false,
-    fencingToken: undefined,
-    ifMatch: undefined,
-    ifNoneMatch: undefined,
-    unsupportedCondition: undefined,
-    hasIdempotencyKey: false,
-    authorization: undefined,
-    contentType: undefined,
-    contentEncoding: undefined,
-    contentLength: undefined,
-    requestId: undefined,
-    traceparent: undefined,
-  };
+  const found = new RequestHeaders();
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) keep(found, rawHeaders[at] as string, rawHeaders[at + 1] as string);
   return found;
 }

@@ -18,67 +18,39 @@ const rowBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
 
 export class Metrics {
   readonly registry = new Registry();
-  readonly #requests = new Tally();
-  readonly #writes = new Tally();
-  readonly #latency: Histogram<"route">;
-  readonly #batchRows: Histogram;
-  readonly #batchSeconds: Histogram<"outcome">;
-  readonly #raises: Counter;
-  readonly #verifications: Counter<"answer">;
-  readonly #retries: Counter<"code">;
-  readonly #connectionErrors: Counter;
+  readonly #requests = this.#tally("palisade_requests_total", "Requests by route and outcome", ["route", "outcome"]);
+  readonly #writes = this.#tally("palisade_writes_total", "Single writes, seals and operations of transactions by outcome", [
+    "op",
+    "outcome",
+  ]);
+  readonly #latency = this.#histogram("palisade_request_duration_seconds", "From the header to the answer", {
+    labelNames: ["route"],
+    buckets: latencyBuckets,
+  });
+  readonly #batchRows = this.#histogram("palisade_batch_rows", "Writes per statement", { labelNames: [], buckets: rowBuckets });
+  readonly #batchSeconds = this.#histogram("palisade_batch_duration_seconds", "Statements by outcome", {
+    labelNames: ["outcome"],
+    buckets: latencyBuckets,
+  });
+  readonly #raises = this.#counter("palisade_fence_raises_total", "Writes and seals that raised a fence");
+  readonly #verifications = this.#counter("palisade_verifications_total", "Raises that were checked with the lock", "answer");
+  readonly #retries = this.#counter("palisade_retried_rows_total", "Rows sent again after a race in the database", "code");
+  readonly #connectionErrors = this.#counter("palisade_connection_errors_total", "Connections to Postgres that failed");
 
-  constructor(sources: Sources) {
-    const registers = [this.registry];
+  constructor({ stats, requestsInFlight, bodyBytesHeld }: Sources) {
     collectDefaultMetrics({ register: this.registry });
-    tallied(this.registry, this.#requests, {
-      name: "palisade_requests_total",
-      help: "Requests by route and outcome",
-      labelNames: ["route", "outcome"],
-    });
-    tallied(this.registry, this.#writes, {
-      name: "palisade_writes_total",
-      help: "Single writes, seals and operations of transactions by outcome",
-      labelNames: ["op", "outcome"],
-    });
     // A counter that appears with its first event has not risen, for Prometheus: the first event
     // of what is worth an alert must count.
     for (const op of operations) for (const outcome of alarming) this.#writes.add(op, outcome, 0);
-    this.#latency = new Histogram({
-      name: "palisade_request_duration_seconds",
-      help: "From the header to the answer",
-      labelNames: ["route"],
-      buckets: latencyBuckets,
-      registers,
-    });
-    this.#batchRows = new Histogram({ name: "palisade_batch_rows", help: "Writes per statement", buckets: rowBuckets, registers });
-    this.#batchSeconds = new Histogram({
-      name: "palisade_batch_duration_seconds",
-      help: "Statements by outcome",
-      labelNames: ["outcome"],
-      buckets: latencyBuckets,
-      registers,
-    });
-    this.#raises = new Counter({ name: "palisade_fence_raises_total", help: "Writes and seals that raised a fence", registers });
-    this.#verifications = new Counter({
-      name: "palisade_verifications_total",
-      help: "Raises that were checked with the lock",
-      labelNames: ["answer"],
-      registers,
-    });
-    this.#verifications.labels("unissued").inc(0); // As above.
-    this.#retries = new Counter({
-      name: "palisade_retried_rows_total",
-      help: "Rows sent again after a race in the database",
-      labelNames: ["code"],
-      registers,
-    });
-    this.#connectionErrors = new Counter({
-      name: "palisade_connection_errors_total",
-      help: "Connections to Postgres that failed",
-      registers,
-    });
-    gauges(registers, sources);
+    this.#verifications.labels("unissued").inc(0);
+    this.#gauge("palisade_requests_in_flight", "Requests being answered", requestsInFlight);
+    this.#gauge("palisade_body_bytes_held", "Bytes of bodies of requests being answered", bodyBytesHeld);
+    this.#gauge("palisade_queued_writes", "Writes waiting for a statement", () => stats()?.queuedWrites);
+    this.#gauge("palisade_queued_bytes", "Bytes of writes waiting for a statement", () => stats()?.queuedBytes);
+    this.#gauge("palisade_statements_in_flight", "Statements for writes under way", () => stats()?.statementsInFlight);
+    this.#gauge("palisade_pool_connections", "Connections to Postgres", () => stats()?.connections.total);
+    this.#gauge("palisade_pool_idle_connections", "Connections to Postgres without work", () => stats()?.connections.idle);
+    this.#gauge("palisade_pool_waiting", "Requests waiting for a connection to Postgres", () => stats()?.connections.waiting);
   }
 
   requestDone(route: string, outcome: string, durationMs: number): void {
@@ -124,6 +96,41 @@ export class Metrics {
   async text(): Promise<string> {
     return this.registry.metrics();
   }
+
+  #counter(name: string, help: string, ...labelNames: readonly string[]): Counter {
+    return new Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  #histogram(name: string, help: string, shape: { readonly labelNames: string[]; readonly buckets: number[] }): Histogram {
+    return new Histogram({ name, help, ...shape, registers: [this.registry] });
+  }
+
+  /** Undefined is 0: before the store is open there is nothing. */
+  #gauge(name: string, help: string, value: () => number | undefined): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.set(value() ?? 0);
+      },
+    });
+  }
+
+  #tally(name: string, help: string, labelNames: readonly [string, string]): Tally {
+    const tally = new Tally();
+    new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        for (const [first, second, count] of tally.entries()) this.labels(first, second).inc(count);
+      },
+    });
+    return tally;
+  }
 }
 
 /** Counts by two labels, without making a string or an object per count. */
@@ -142,36 +149,4 @@ class Tally {
   *entries(): Generator<readonly [string, string, number]> {
     for (const [first, row] of this.#counts) for (const [second, count] of row) yield [first, second, count];
   }
-}
-
-function tallied(registry: Registry, tally: Tally, definition: { name: string; help: string; labelNames: [string, string] }): void {
-  new Counter({
-    ...definition,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [first, second, count] of tally.entries()) this.labels(first, second).inc(count);
-    },
-  });
-}
-
-function gauges(registers: Registry[], sources: Sources): void {
-  const gauge = (name: string, help: string, value: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value());
-      },
-    });
-  };
-  gauge("palisade_requests_in_flight", "Requests being answered", sources.requestsInFlight);
-  gauge("palisade_body_bytes_held", "Bytes of bodies of requests being answered", sources.bodyBytesHeld);
-  gauge("palisade_queued_writes", "Writes waiting for a statement", () => sources.stats()?.queuedWrites ?? 0);
-  gauge("palisade_queued_bytes", "Bytes of writes waiting for a statement", () => sources.stats()?.queuedBytes ?? 0);
-  gauge("palisade_statements_in_flight", "Statements for writes under way", () => sources.stats()?.statementsInFlight ?? 0);
-  gauge("palisade_pool_connections", "Connections to Postgres", () => sources.stats()?.connections.total ?? 0);
-  gauge("palisade_pool_idle_connections", "Connections to Postgres without work", () => sources.stats()?.connections.idle ?? 0);
-  gauge("palisade_pool_waiting", "Requests waiting for a connection to Postgres", () => sources.stats()?.connections.waiting ?? 0);
 }

@@ -1,24 +1,7 @@
 // The writes that this gateway refused, for GET /v1/refused and the operator's page: the last
 // thousand since its start, in memory, so that a flood of them costs nothing but the oldest. The log
 // has a line for each, and the metrics count them.
-
-export interface RefusedWrite {
-  /** Rises by one with each refusal of this gateway. */
-  readonly id: number;
-  /** Unix time in milliseconds. */
-  readonly at: number;
-  readonly resource: string;
-  /** Of the problem that was answered. */
-  readonly code: string;
-  readonly presentedToken: number | null;
-  readonly currentToken: number | null;
-  /** The principal whose credential it was. */
-  readonly caller: string;
-  /** Of the connection that brought it. */
-  readonly address: string;
-  /** Under which the log has it. */
-  readonly requestId: string;
-}
+import type { RefusedWrite } from "@palisade/page";
 
 export const RING_SIZE = 1_000;
 

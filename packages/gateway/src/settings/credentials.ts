@@ -9,45 +9,6 @@ import { ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, Jw
 import { firstIssue } from "../http/schemas.js";
 import { GatewayConfigError, hasCredentials, hasJwt, type Naming, type Settings } from "./settings.js";
 
-export interface Credentials {
-  readonly authenticator: Authenticator;
-  /** No credential is needed. */
-  readonly isOpen: boolean;
-  /** Which credentials are accepted, for the log and for /ready. */
-  readonly summary: string;
-  readonly readiness: ReadinessCheck;
-  /**
-   * Reads the key file and the public keys again. Of what is not usable it keeps what it has, fails
-   * after both, and /ready then says which.
-   */
-  reload(): Promise<void>;
-  /**
-   * Calls `onChange` when the key file has changed, and tries again to fetch public keys that could
-   * not be fetched.
-   */
-  watch(onChange: () => void): void;
-  close(): void;
-}
-
-/** `jwksMaxAgeMs`: how long public keys count after they were fetched. */
-export function loadCredentials(settings: Settings, naming: Naming, jwksMaxAgeMs?: number): Credentials {
-  if (!hasCredentials(settings)) return noCredentials;
-  const { jwtSecret: secret, jwtJwksUrl: jwksUrl, jwtAudience: audience = "", jwtIssuer: issuer } = settings;
-  const jwt = hasJwt(settings) ? new JwtVerifier({ secret, jwksUrl, jwksMaxAgeMs, audience, issuer }) : undefined;
-  return new ConfiguredCredentials(settings, naming, jwt);
-}
-
-const everyone = "none: every caller on this machine may do everything";
-const noCredentials: Credentials = {
-  authenticator: openAuthenticator,
-  isOpen: true,
-  summary: everyone,
-  readiness: { name: "credentials", status: "warning", detail: everyone },
-  reload: async () => undefined,
-  watch: () => undefined,
-  close: () => undefined,
-};
-
 /** A key file is looked at this often: a mounted secret is replaced without an event. */
 const WATCH_INTERVAL_MS = 2_000;
 const SOON_MS = 7 * 86_400_000;
@@ -55,9 +16,10 @@ const SOON_MS = 7 * 86_400_000;
 const oldApiKeys = "the key file could not be read again, so the API keys from before are in use";
 const oldPublicKeys = "the public keys of JWTs could not be fetched again, so those from before count until they are too old";
 
-class ConfiguredCredentials implements Credentials {
-  readonly authenticator: Authenticator = credentialAuthenticator(this);
-  readonly isOpen = false;
+export class Credentials {
+  /** No credential is needed. */
+  readonly isOpen: boolean;
+  readonly authenticator: Authenticator;
   readonly jwt: JwtVerifier | undefined;
   keyring: ApiKeyring;
   readonly #settings: Settings;
@@ -69,20 +31,26 @@ class ConfiguredCredentials implements Credentials {
   #content: Content | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(settings: Settings, naming: Naming, jwt: JwtVerifier | undefined) {
+  /** `jwksMaxAgeMs`: how long public keys count after they were fetched. */
+  constructor(settings: Settings, naming: Naming, jwksMaxAgeMs?: number) {
+    const { jwtSecret: secret, jwtJwksUrl: jwksUrl, jwtAudience: audience = "", jwtIssuer: issuer } = settings;
+    this.isOpen = !hasCredentials(settings);
+    this.authenticator = this.isOpen ? openAuthenticator : credentialAuthenticator(this);
+    this.jwt = hasJwt(settings) ? new JwtVerifier({ secret, jwksUrl, jwksMaxAgeMs, audience, issuer }) : undefined;
     this.#settings = settings;
     this.#naming = naming;
-    this.jwt = jwt;
     this.keyring = this.#load();
     // At the start that is a mistake. Later it is how the last key is withdrawn.
     if (this.#refusesAll) throw noKeys(settings, naming);
   }
 
   get #refusesAll(): boolean {
-    return this.keyring.size === 0 && this.jwt === undefined;
+    return this.keyring.size === 0 && this.jwt === undefined && !this.isOpen;
   }
 
+  /** Which are accepted, for the log and for /ready. */
   get summary(): string {
+    if (this.isOpen) return "none: every caller on this machine may do everything";
     if (this.#refusesAll) return "no API keys: every call is refused";
     const parts = [this.keyring.size === 0 ? undefined : `${this.keyring.size} API keys`, this.jwt === undefined ? undefined : "JWT"];
     return parts.filter((part) => part !== undefined).join(" and ");
@@ -97,10 +65,14 @@ class ConfiguredCredentials implements Credentials {
       expiring === 0 ? undefined : `${expiring} API keys expire within a week`,
       ...this.#failed.keys(),
     ].filter((worry) => worry !== undefined);
-    const status = worries.length === 0 && !this.#refusesAll ? "ok" : "warning";
+    const status = worries.length === 0 && !this.#refusesAll && !this.isOpen ? "ok" : "warning";
     return { name: "credentials", status, detail: [this.summary, ...worries].join("; ") };
   }
 
+  /**
+   * Reads the key file and the public keys again. Of what is not usable it keeps what it has, fails
+   * after both, and /ready then says which.
+   */
   async reload(): Promise<void> {
     try {
       this.keyring = this.#load();
@@ -114,8 +86,11 @@ class ConfiguredCredentials implements Credentials {
     if (reasons.length > 0) throw new Error(reasons.join("; "), { cause });
   }
 
-  // Compared with what was read last, usable or not: a watch on the file begins a moment after the
-  // file was read, and never tells what changed in between.
+  /**
+   * Calls `onChange` when the key file has changed, and tries again to fetch public keys that could
+   * not be fetched. The file is compared with what was read last, usable or not: a watch on it begins
+   * a moment after it was read, and never tells what changed in between.
+   */
   watch(onChange: () => void): void {
     const { apiKeysFile, jwtJwksUrl } = this.#settings;
     if ((apiKeysFile === undefined && jwtJwksUrl === undefined) || this.#timer !== undefined) return;

@@ -67,6 +67,17 @@ describe("the program", () => {
     expect(await gateway.stop()).toMatchObject({ code: 0 });
   });
 
+  test.for([
+    [[], /--id NAME/],
+    [["--id", "worker"], /--scope ACTION:PREFIX at least once/],
+    [["--id", "a b", "--scope", "read:"], /keygen needs/],
+    [["--id", "worker", "--scope", "fly:"], /one of read, write, seal, admin, observe, a colon and a prefix/],
+    [["worker"], /"worker" is not understood here/],
+    [["--name", "worker"], /--name/],
+  ] as const)("makes no key of %j", async ([args, sentence]) => {
+    expect(await runProgram(["keygen", ...args])).toMatchObject({ code: 2, out: "", err: expect.stringMatching(sentence) });
+  });
+
   test("reads its key file again on SIGHUP or when it changes, and keeps its keys when the file is no good", async ({
     database,
     startProgram,

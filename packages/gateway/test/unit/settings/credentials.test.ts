@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { makeApiKey } from "../../../src/http/api-keys.js";
-import { loadCredentials } from "../../../src/settings/credentials.js";
+import { Credentials } from "../../../src/settings/credentials.js";
 import { readEnvironment } from "../../../src/settings/settings.js";
 
 const origin = { headers: { host: "localhost", forwarded: false }, socket: { remoteAddress: "127.0.0.1" } };
@@ -21,7 +21,7 @@ test("G2 a key file whose list was emptied withdraws the last key, and opens not
   const entry = { id: "worker", sha256, scopes: ["write:"] };
   write([entry]);
   const env = { DATABASE_URL: "postgres://db.example/app", PALISADE_API_KEYS_FILE: file };
-  const credentials = loadCredentials(readEnvironment(env).settings, (setting) => setting);
+  const credentials = new Credentials(readEnvironment(env).settings, (setting) => setting);
   const answer = () => credentials.authenticator.authenticate(`Bearer ${key}`, origin);
   expect(answer()).toMatchObject({ id: "worker" });
   write([]);
@@ -44,7 +44,7 @@ test("G2 a key file that changes while the gateway starts is read again, once fo
     writeFileSync(file, JSON.stringify({ keys: [{ id, sha256: makeApiKey().sha256, scopes: ["write:"] }] }));
   write("old");
   const env = { DATABASE_URL: "postgres://db.example/app", PALISADE_API_KEYS_FILE: file };
-  const credentials = loadCredentials(readEnvironment(env).settings, (setting) => setting);
+  const credentials = new Credentials(readEnvironment(env).settings, (setting) => setting);
   write("new");
   const onChange = vi.fn(() => void credentials.reload());
   credentials.watch(onChange);
@@ -76,7 +76,7 @@ test("G2 a good key file counts while the public keys cannot be fetched: each is
     PALISADE_JWT_AUDIENCE: "gateway",
     PALISADE_JWT_ISSUER: "issuer",
   };
-  const credentials = loadCredentials(readEnvironment(env).settings, (setting) => setting);
+  const credentials = new Credentials(readEnvironment(env).settings, (setting) => setting);
   const answer = ({ key }: { readonly key: string }) => credentials.authenticator.authenticate(`Bearer ${key}`, origin);
   const publicKeys = "the public keys of JWTs could not be fetched again, so those from before count until they are too old";
   try {

@@ -4,7 +4,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { keygen } from "../../../src/commands.js";
 import { createGateway } from "../../../src/gateway.js";
 import { type GatewayConfig, GatewayConfigError, readEnvironment, verifyMode } from "../../../src/settings/settings.js";
 
@@ -134,21 +133,6 @@ describe("a key file", () => {
     expect(() => createGateway({ databaseUrl, apiKeysFile: path })).toThrow(
       new RegExp(`^apiKeysFile names ${path}, which ${reason}${advice}`),
     );
-  });
-});
-
-describe("keygen", () => {
-  test("wants a name and at least one scope that means something", () => {
-    for (const args of [
-      [],
-      ["--id", "worker"],
-      ["--scope", "read:"],
-      ["--id", "worker", "--scope", "fly:"],
-      ["--id", "a b", "--scope", "read:"],
-    ]) {
-      expect(() => keygen(args)).toThrow(GatewayConfigError);
-    }
-    expect(() => keygen(["--id", "worker", "--scope", "fly:"])).toThrow("one of read, write, seal, admin, observe, a colon and a prefix");
   });
 });
 
