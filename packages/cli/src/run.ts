@@ -67,10 +67,7 @@ function parsed(args: readonly string[]): { readonly values: Given; readonly pos
 function commandNamed(name: string): Command {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command !== undefined) return command;
-  const near = Object.keys(commands).find((known) => known.slice(0, 3) === name.slice(0, 3));
-  throw new UsageError(
-    `${JSON.stringify(name)} is no command${near === undefined ? ";" : `; did you mean ${near}?`} palisade --help lists them.`,
-  );
+  throw new UsageError(`${JSON.stringify(name)} is no command; palisade --help lists them.`);
 }
 
 function checkWords(name: string, { words }: Command, given: readonly string[]): void {

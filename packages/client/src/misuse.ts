@@ -5,7 +5,7 @@
 export function checkOptions(call: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== "object" || options === null) throw new TypeError(`${call} needs an object of options, not ${shown(options)}`);
   for (const name of Object.keys(options)) {
-    if (!known.includes(name)) throw new TypeError(`${call} has no option ${JSON.stringify(name)}${suggestion(name, known)}`);
+    if (!known.includes(name)) throw new TypeError(`${call} has no option ${JSON.stringify(name)}; it has ${known.join(", ")}`);
   }
 }
 
@@ -87,23 +87,4 @@ export function shown(value: unknown): string {
 
 function shownSecret(value: unknown): string {
   return typeof value === "string" ? `a text of ${value.length} characters with one that a header cannot carry` : shown(value);
-}
-
-function suggestion(wrong: string, known: readonly string[]): string {
-  const near = known.find((name) => isNear(wrong.toLowerCase(), name.toLowerCase()));
-  return near === undefined ? `; it has ${known.join(", ")}` : `; did you mean ${near}?`;
-}
-
-/** One contains the other's beginning, or they differ in one letter more, less or other. */
-function isNear(a: string, b: string): boolean {
-  if (Math.min(a.length, b.length) >= 3 && (a.startsWith(b) || b.startsWith(a) || b.endsWith(a) || a.endsWith(b))) return true;
-  if (Math.abs(a.length - b.length) > 1) return false;
-  let start = 0;
-  while (start < a.length && a[start] === b[start]) start += 1;
-  return (
-    [a.slice(start + 1) === b.slice(start + 1), a.slice(start + 1) === b.slice(start), a.slice(start) === b.slice(start + 1)].includes(
-      true,
-    ) ||
-    (a[start] === b[start + 1] && a[start + 1] === b[start] && a.slice(start + 2) === b.slice(start + 2))
-  );
 }

@@ -7,8 +7,7 @@ import { palisade } from "../support/terminal.js";
 
 const wrong: readonly (readonly [readonly string[], string])[] = [
   [[], "no command was given"],
-  [["inspekt", "r"], "did you mean inspect?"],
-  [["frobnicate"], "is no command; palisade --help"],
+  [["inspekt", "r"], "is no command; palisade --help"],
   [["inspect"], "inspect needs RESOURCE: palisade inspect RESOURCE"],
   [["inspect", "a", "b"], '"b" is not understood'],
   [["inspect", "a", "--reason", "x"], "inspect has no --reason"],

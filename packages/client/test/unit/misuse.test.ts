@@ -22,9 +22,7 @@ describe("createGatewayClient refuses", () => {
     ],
     ["a url that is none", { url: "gateway" }, 'it is "gateway"'],
     ["a password in the url", { url: "http://me:secret@gateway" }, "The credential is the option apiKey"],
-    ["an option in other letters", { url: "http://g", apikey: "k" }, 'createGatewayClient has no option "apikey"; did you mean apiKey?'],
-    ["half a name", { url: "http://g", timeout: 5 }, 'no option "timeout"; did you mean timeoutMs?'],
-    ["a letter that is wrong", { url: "http://g", timeoutMz: 5 }, 'no option "timeoutMz"; did you mean timeoutMs?'],
+    ["an option in other letters", { url: "http://g", apikey: "k" }, 'createGatewayClient has no option "apikey"; it has url, apiKey, '],
     ["an unknown option", { url: "http://g", headers: {} }, 'no option "headers"; it has url, apiKey, fetch, timeoutMs, retry'],
     ["an unknown option of retry", { url: "http://g", retry: { tries: 3 } }, 'retry has no option "tries"; it has attempts,'],
     ["a key with a line end", { url: "http://g", apiKey: "abc\n" }, "it is a text of 4 characters with one that a header cannot carry"],
@@ -46,11 +44,7 @@ describe("a call refuses", () => {
     ["a forgotten lease", () => loose.put("orders/42", {}, {}), "the call needs { lease } or { token }"],
     ["forgotten options", () => loose.put("orders/42", {}), "put needs an object of options, not undefined"],
     ["a token as text", () => loose.put("orders/42", {}, { token: "34" }), 'a fencing token is a number, as in lease.token, not "34"'],
-    [
-      "a misspelt option",
-      () => loose.patch("orders/42", {}, { token: 1, ifmatch: 3 }),
-      'patch has no option "ifmatch"; did you mean ifMatch?',
-    ],
+    ["a misspelt option", () => loose.patch("orders/42", {}, { token: 1, ifmatch: 3 }), 'patch has no option "ifmatch"; it has '],
     ["a lease of others", () => client.put("orders/42", {}, { lease }), 'the lease is of "orders/41", "orders/43", not of "orders/42"'],
     ["a lease of others in a seal", () => client.seal("orders/42", { lease }), "pass { token: lease.token }"],
     [

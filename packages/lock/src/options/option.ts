@@ -70,7 +70,7 @@ export function knownOptions<T extends object>(name: string, value: unknown, kno
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new TypeError(`the options of ${name} must be an object, not ${shown(value)}`);
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) throw new TypeError(`${name} has no option ${JSON.stringify(key)}${suggestion(key, known)}`);
+    if (!known.includes(key)) throw new TypeError(`${name} has no option ${JSON.stringify(key)}; it has ${known.join(", ")}`);
   }
   return value as Partial<Record<keyof T, unknown>>;
 }
@@ -84,27 +84,4 @@ export function shown(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   if (typeof value === "function") return "a function";
   return typeof value === "object" ? "an object" : `${typeof value} ${String(value).slice(0, 40)}`;
-}
-
-function suggestion(wrong: string, known: readonly string[]): string {
-  let best: string | undefined;
-  let bestDistance = Math.max(2, Math.floor(wrong.length / 3)) + 1;
-  for (const name of known) {
-    const distance = editDistance(wrong.toLowerCase(), name.toLowerCase());
-    if (distance < bestDistance) [best, bestDistance] = [name, distance];
-  }
-  return best === undefined ? `; it has ${known.join(", ")}` : `; did you mean ${best}?`;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }

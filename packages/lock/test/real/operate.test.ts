@@ -230,7 +230,7 @@ describe("a locker", () => {
     for (const nodes of [["redis://127.0.0.1:1", "redis://127.0.0.1:1"], [], ["http://127.0.0.1:1"], [7], "redis://127.0.0.1:1"]) {
       expect(() => createLocker({ nodes: nodes as never })).toThrow(/./);
     }
-    expect(() => createLocker({ nodes: ["redis://127.0.0.1:1"], ttl: 5 } as never)).toThrow(/did you mean/);
+    expect(() => createLocker({ nodes: ["redis://127.0.0.1:1"], ttl: 5 } as never)).toThrow(/has no option "ttl"; it has .*ttlMs/);
   });
 
   test("that is closed rejects waiting calls, ends and releases its leases, and refuses every later call", async ({ shared, eye }) => {

@@ -73,11 +73,11 @@ describe("options of createLocker", () => {
   test.each([
     [{ nodes: "redis://127.0.0.1" }, "nodes must be an array"],
     [{ nodes: nodes(3), ttlMs: "10" }, "ttlMs must be a number, not string 10"],
-    [{ nodes: nodes(3), ttlMS: 10 }, "did you mean ttlMs?"],
+    [{ nodes: nodes(3), ttlMS: 10 }, 'has no option "ttlMS"; it has nodes, '],
     [{ nodes: nodes(3), retryCount: 10 }, 'has no option "retryCount"'],
     [{ nodes: "redis://:s3cret@a" }, "ioredis instances, not a string"],
     [{ nodes: nodes(3), retry: 3 }, "the options of retry must be an object, not number 3"],
-    [{ nodes: nodes(3), retry: { maxDelay: 3 } }, "did you mean maxDelayMs?"],
+    [{ nodes: nodes(3), retry: { maxDelay: 3 } }, 'retry has no option "maxDelay"; it has '],
     [{ nodes: nodes(3), namespace: 7 }, "namespace must be a string"],
     [{ nodes: nodes(3), label: 7 }, "label must be a string"],
   ])("%o is a TypeError that says: %s", (options, words) => {
