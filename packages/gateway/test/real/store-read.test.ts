@@ -1,4 +1,5 @@
-// Pages of names: complete, in the order of bytes, without repetition, and bounded in size.
+// What is read: single resources, pages of names, complete, in the order of bytes, without
+// repetition and bounded in size, and the history, which is forgotten in time.
 import type { FencedStore, ListRequest } from "../../src/fenced-store.js";
 import { firstNameAfter } from "../../src/store/reads.js";
 import { describe, expect, test, uniqueName } from "../support/fixtures.js";
@@ -111,4 +112,16 @@ describe("a list", () => {
     expect(plan).toContain("using resources_pkey");
     expect(plan).not.toContain("Sort");
   });
+});
+
+test("G6 the history is forgotten as fast as it comes, and not before its time", async ({ openStore, connect }) => {
+  const client = await connect();
+  await client.query(`insert into palisade.history (rev, token, seq, written_at, resource, op)
+    select n, 1, 0, now() - interval '2 minutes', 'forgotten', 'put' from generate_series(1, 100000) as n`);
+  const store = await openStore({ history: "on", historyRetentionMs: 60_000 });
+  const resource = uniqueName("kept");
+  await store.write(put(resource, 5, "1"));
+  const left = async () => (await client.query("select count(*)::int as entries from palisade.history")).rows[0];
+  await expect.poll(left, { timeout: 25_000, interval: 100 }).toEqual({ entries: 1 });
+  expect(await store.history({ resource, limit: 9 })).toMatchObject({ entries: [{ rev: 1 }] });
 });

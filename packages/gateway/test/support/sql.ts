@@ -48,11 +48,11 @@ export function put(resource: string, token: number, value: string): WriteReques
   return { op: "put", resource, token, value };
 }
 
-/** Another session, in a transaction that holds these rows until it ends. */
+/** Another session, in a transaction that holds these rows until it ends, and changes nothing of them. */
 export async function holderOf(connect: Connect, ...resources: readonly string[]): Promise<pg.Client> {
   const holder = await connect();
   await holder.query("begin");
-  for (const resource of resources) await holder.query("select palisade.guard($1, 1)", [resource]);
+  for (const resource of resources) await holder.query("select palisade.guard($1, coalesce(palisade.fence_of($1), 1))", [resource]);
   return holder;
 }
 

@@ -1,5 +1,5 @@
-// Merge patches: what they make of a document, and that each is merged into the revision that it
-// replaces, whoever writes at the same time.
+// Merge patches: what they make of a document, that each is merged into the revision that it
+// replaces, whoever writes at the same time, and that no document grows past its limit.
 import fc from "fast-check";
 import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
@@ -79,7 +79,8 @@ describe("a merge patch", () => {
     for (const [target, change, result] of merges) {
       const resource = uniqueName();
       await store.write(put(resource, 1, target));
-      expect(JSON.parse(answered(await store.write(patch(resource, change))) ?? "")).toEqual(JSON.parse(result));
+      const merged = JSON.parse(answered(await store.write(patch(resource, change))) ?? "");
+      expect([target, change, merged]).toEqual([target, change, JSON.parse(result)]);
     }
   });
 
@@ -243,17 +244,17 @@ describe("patches that race", () => {
 
 describe("a patch with a number", () => {
   test("G3 is merged once, however often it is sent and through however many gateways", async ({ openStore }) => {
-    const stores = [await openStore(), await openStore(), await openStore()];
+    const [one, ...others] = [await openStore(), await openStore(), await openStore()] as const;
     for (let round = 0; round < 10; round += 1) {
       const resource = uniqueName();
-      await stores[0]?.write(put(resource, 5, '{"n":[1]}'));
+      await one.write(put(resource, 5, '{"n":[1]}'));
       const request = patch(resource, `{"n":[${round}]}`, { seq: 4 });
-      const verdicts = await Promise.all(stores.map((store) => store.write(request)));
+      const verdicts = await Promise.all([one, ...others].map((store) => store.write(request)));
       expect(verdicts.map(({ kind }) => kind).sort()).toEqual(["accepted", "sequence_out_of_order", "sequence_out_of_order"]);
-      await stores[1]?.write(put(resource, 5, '{"later":true}'));
-      expect(await stores[2]?.write(request)).toEqual({ kind: "sequence_out_of_order", resource, currentSeq: 4, currentRev: 3 });
-      expect(await stores[2]?.transaction({ operations: [request] })).toMatchObject({ kind: "refused", currentRevs: [3] });
-      expect(await documentOf(stores[0], resource)).toBe('{"later": true}');
+      await one.write(put(resource, 5, '{"later":true}'));
+      expect(await others[0].write(request)).toEqual({ kind: "sequence_out_of_order", resource, currentSeq: 4, currentRev: 3 });
+      expect(await others[1].transaction({ operations: [request] })).toMatchObject({ kind: "refused", currentRevs: [3] });
+      expect(await documentOf(one, resource)).toBe('{"later": true}');
     }
   });
 
@@ -262,18 +263,15 @@ describe("a patch with a number", () => {
     const [resource, none] = [uniqueName(), uniqueName()];
     await store.write({ ...put(resource, 5, "{}"), seq: 3 });
     const large = JSON.stringify({ a: "x".repeat(100) });
+    const tooLarge = { kind: "document_too_large", resource, bytes: 109, limitBytes: 100 };
     for (const way of ways) {
-      expect(await send(store, way, patch(resource, large, { token: 4 }))).toMatchObject({ kind: "stale" });
-      expect(await send(store, way, patch(resource, large, { seq: 3 }))).toMatchObject({ kind: "sequence_out_of_order", currentSeq: 3 });
-      expect(await send(store, way, patch(resource, large, { expected: 9 }))).toMatchObject({ kind: "etag_mismatch", currentRev: 1 });
-      expect(await send(store, way, patch(resource, large, { expected: "absent" }))).toMatchObject({ kind: "etag_mismatch" });
-      expect(await send(store, way, patch(none, large))).toEqual({ kind: "not_found", resource: none });
-      expect(await send(store, way, patch(resource, large, { token: 6, seq: 1, expected: 1 }))).toEqual({
-        kind: "document_too_large",
-        resource,
-        bytes: 109,
-        limitBytes: 100,
-      });
+      const sent = (rest: Partial<WriteRequest>) => send(store, way, patch(resource, large, rest));
+      expect(await sent({ token: 4 })).toMatchObject({ kind: "stale" });
+      expect(await sent({ seq: 3 })).toMatchObject({ kind: "sequence_out_of_order", currentSeq: 3 });
+      expect(await sent({ expected: 9 })).toMatchObject({ kind: "etag_mismatch", currentRev: 1 });
+      expect(await sent({ expected: "absent" })).toMatchObject({ kind: "etag_mismatch" });
+      expect(await sent({ resource: none })).toEqual({ kind: "not_found", resource: none });
+      expect(await sent({ token: 6, seq: 1, expected: 1 })).toEqual(tooLarge);
     }
     expect(await store.write(patch(resource, '{"b":1}', { seq: 4, expected: "present" }))).toMatchObject({ kind: "accepted", token: 5 });
   });
@@ -295,4 +293,59 @@ test("a batch of patches stores those that pass, whatever becomes of the others"
   expect(verdicts.map(({ kind }) => kind)).toEqual(expected);
   expect(answered(verdicts[4])).toBe('{"a": 1, "n": 4}');
   expect(await store.history({ resource: names[4] ?? "", limit: 9 })).toMatchObject({ entries: [{ rev: 2, op: "patch" }] });
+});
+
+test("G6 a patch of ten thousand members is stored within the time for a write, and so are its neighbours", async ({ openStore }) => {
+  const store = await openStore({ writeTimeoutMs: 5_000 });
+  const members = (value: (index: number) => unknown): string =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`member ${index}`, value(index)])));
+  const resource = uniqueName("large");
+  await store.write(
+    put(
+      resource,
+      5,
+      members((index) => ({ kept: index })),
+    ),
+  );
+  const change = members((index) => (index % 2 === 0 ? null : { added: index }));
+  const neighbours = Array.from({ length: 19 }, () => put(uniqueName("small"), 5, "1"));
+  const verdicts = await Promise.all([patch(resource, change), ...neighbours].map((request) => store.write(request)));
+  expect(new Set(verdicts.map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
+  const odd = Array.from({ length: 5_000 }, (_, half) => half * 2 + 1);
+  const expected = Object.fromEntries(odd.map((n) => [`member ${n}`, { kept: n, added: n }]));
+  expect(JSON.parse((await documentOf(store, resource)) ?? "")).toEqual(expected);
+});
+
+describe("G6 a stored document", () => {
+  const limitBytes = 1_000;
+
+  test("G6 grows by patches up to its limit, and the patch that is too much says so and changes nothing", async ({ openStore }) => {
+    const store = await openStore({ documentLimitBytes: limitBytes });
+    const resource = uniqueName("large");
+    const grow = (members: object) => store.write(patch(resource, JSON.stringify(members)));
+    await store.write(put(resource, 5, "{}"));
+    expect(await grow({ a: "x".repeat(600) })).toMatchObject({ kind: "accepted", rev: 2 });
+    const [refused, neighbour] = await Promise.all([grow({ b: "ü".repeat(300) }), store.write(put(uniqueName(), 5, "1"))]);
+    // Both members, as they would be answered.
+    expect(refused).toEqual({ kind: "document_too_large", resource, bytes: 1_218, limitBytes });
+    expect(neighbour).toMatchObject({ kind: "accepted" });
+    expect(await store.read(resource)).toMatchObject({ rev: 2 });
+    expect(await grow({ a: null, b: "ü".repeat(300) })).toMatchObject({ kind: "accepted", rev: 3 });
+  });
+
+  test("G6 is not put when it is too large, alone or in a transaction; a seal and a delete of a larger one pass", async ({ openStore }) => {
+    const [store, earlier] = [await openStore({ documentLimitBytes: limitBytes }), await openStore()];
+    const [resource, other] = [uniqueName("large"), uniqueName("large")];
+    const large = put(resource, 5, JSON.stringify("ü".repeat(500)));
+    const tooLarge = { kind: "document_too_large", resource, bytes: 1_002, limitBytes };
+    expect(await store.write(large)).toEqual(tooLarge);
+    const beside = (request: WriteRequest) => store.transaction({ operations: [put(other, 5, "{}"), request] });
+    expect(await beside(large)).toMatchObject({ kind: "refused", refusals: [{ index: 1, refusal: tooLarge }] });
+    await earlier.write(put(resource, 5, JSON.stringify({ a: "x".repeat(2_000) })));
+    const refusal = { ...tooLarge, bytes: 2_017 };
+    expect(await beside(patch(resource, '{"b":1}'))).toMatchObject({ kind: "refused", refusals: [{ index: 1, refusal }] });
+    expect(await store.read(other)).toMatchObject({ kind: "unknown_resource" });
+    expect(await store.write({ op: "seal", resource, token: 6 })).toMatchObject({ kind: "accepted" });
+    expect(await store.write({ op: "delete", resource, token: 6 })).toMatchObject({ kind: "accepted" });
+  });
 });

@@ -1,22 +1,13 @@
 // Rows that another session holds, and writes that take too long, delay nobody else. Waits for a row
 // are made long here, so that a write that waited for the row of another cannot be taken for one
 // that did not.
-import type pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
-import { type Connect, describe, expect, test, uniqueName } from "../support/fixtures.js";
-import { put, untilSomebodyWaits } from "../support/sql.js";
+import { describe, expect, test, uniqueName } from "../support/fixtures.js";
+import { holderOf, put, untilSomebodyWaits } from "../support/sql.js";
 
 const write = (store: FencedStore, resource: string, token = 5): Promise<Verdict> => store.write(put(resource, token, "1"));
 const transact = (store: FencedStore, resource: string) => store.transaction({ operations: [put(resource, 5, "1")] });
-
-/** Another session, in a transaction that holds the rows until it ends. */
-async function holderOf(connect: Connect, ...resources: readonly string[]): Promise<pg.Client> {
-  const holder = await connect();
-  await holder.query("begin");
-  for (const resource of resources) await holder.query("select palisade.guard($1, 5)", [resource]);
-  return holder;
-}
 
 const fresh = (count: number): string[] => Array.from({ length: count }, () => uniqueName("row"));
 const kinds = (answers: readonly { readonly kind: string }[]): string[] => [...new Set(answers.map(({ kind }) => kind))];
@@ -56,13 +47,13 @@ describe("G6 rows that open transactions hold", () => {
     const callers = hammering(8, (caller) => write(store, held[caller % 2] ?? ""));
     const startedAt = performance.now();
     const others: number[] = [];
-    while (performance.now() - startedAt < 2.5 * waitMs) {
+    while (performance.now() - startedAt < 1.5 * waitMs) {
       const { answer, ms } = await timed(write(store, uniqueName()));
       expect(answer).toMatchObject({ kind: "accepted" });
       others.push(ms);
     }
     expect(kinds(await callers.stop())).toEqual(["contention"]);
-    expect(others.length).toBeGreaterThan(32);
+    expect(others.length).toBeGreaterThan(16);
     expect(Math.max(...others)).toBeLessThan(waitMs);
   });
 
@@ -126,7 +117,7 @@ describe("G6 rows that open transactions hold", () => {
       Array.from({ length: 40 }, () => ({ kind: "refused", refusals: [{ refusal: contention }] })),
     );
     const callers = hammering(40, () => transact(store, held));
-    for (let n = 0; n < 20; n += 1) {
+    for (let n = 0; n < 10; n += 1) {
       const { answer, ms } = await timed(transact(store, free));
       expect(answer).toMatchObject({ kind: "committed" });
       expect(ms).toBeLessThan(waitMs);
@@ -175,52 +166,40 @@ test("G6 a row that many want in one gateway is not taken for one that another s
   expect(kinds(await Promise.all(transactions))).toEqual(["committed"]);
 });
 
-describe("G6 a wait ends by its own timer", () => {
-  const limits = { maxWaitMs: 200, batchLockWaitMs: 18_000, statementsInFlight: 1 } as const;
-
-  test("G6 behind another write of a held row", async ({ openStore, connect }) => {
-    const store = await openStore(limits);
-    const [held = ""] = fresh(1);
-    await write(store, held);
-    const [holder, observer] = [await holderOf(connect, held), await connect()];
-    const first = write(store, held);
-    await untilSomebodyWaits(observer);
-    expect(await write(store, held)).toMatchObject({ kind: "unavailable", reason: "overloaded", outcome: "not_applied" });
-    await holder.query("commit");
-    expect(await first).toMatchObject({ kind: "accepted" });
-    expect(store.stats()).toMatchObject({ queuedWrites: 0, queuedBytes: 0 });
-  });
-
-  test("G6 behind a transaction of a held row", async ({ openStore, connect }) => {
-    const store = await openStore(limits);
-    const [held = ""] = fresh(1);
-    await write(store, held);
-    const [holder, observer] = [await holderOf(connect, held), await connect()];
-    const first = transact(store, held);
-    await untilSomebodyWaits(observer);
-    expect(await transact(store, held)).toMatchObject({ kind: "unavailable", reason: "overloaded", outcome: "not_applied" });
-    await holder.query("commit");
-    expect(await first).toMatchObject({ kind: "committed" });
-  });
+test.for([
+  ["another write", write],
+  ["a transaction", transact],
+] as const)("G6 a wait behind %s of a held row ends by its own timer", async ([, send], { openStore, connect }) => {
+  const store = await openStore({ maxWaitMs: 200, batchLockWaitMs: 18_000, statementsInFlight: 1 });
+  const [held = ""] = fresh(1);
+  await write(store, held);
+  const [holder, observer] = [await holderOf(connect, held), await connect()];
+  const first = send(store, held);
+  await untilSomebodyWaits(observer);
+  expect(await send(store, held)).toMatchObject({ kind: "unavailable", reason: "overloaded", outcome: "not_applied" });
+  await holder.query("commit");
+  expect((await first).kind).toBeOneOf(["accepted", "committed"]);
+  expect(store.stats()).toMatchObject({ queuedWrites: 0, queuedBytes: 0 });
 });
 
-describe("G6 a write that takes longer than Postgres's timer allows", () => {
-  test("G6 is refused alone, and from then on fails no neighbour", async ({ openStore, connect }) => {
-    const batches: number[] = [];
-    const observe = (event: StoreEvent) => void (event.kind === "batch" && batches.push(event.rows));
-    const store = await openStore({ statementTimeoutMs: 300, batchLockWaitMs: 100, observe });
-    const [poison = "", ...others] = fresh(20);
-    const admin = await connect();
-    await admin.query(`create function slow_write() returns trigger language plpgsql as 'begin perform pg_sleep(60); return new; end';
-      create trigger slow_write before insert or update on palisade.resources
-        for each row when (new.resource = '${poison}') execute function slow_write()`);
-    const [refused, ...neighbours] = await Promise.all([poison, ...others].map((resource) => write(store, resource)));
-    expect(refused).toMatchObject({ kind: "unavailable", reason: "refused", outcome: "not_applied", cause: { code: "57014" } });
-    expect(kinds(neighbours)).toEqual(["accepted"]);
-    batches.length = 0;
-    await Promise.all([poison, ...others].map((resource) => write(store, resource)));
-    expect(batches.sort()).toEqual([1, others.length]);
-    await admin.query("drop trigger slow_write on palisade.resources");
-    expect(await write(store, poison)).toMatchObject({ kind: "accepted", rev: 1 });
-  });
+test("G6 a write that takes longer than Postgres's timer allows is refused alone, and from then on fails no neighbour", async ({
+  openStore,
+  connect,
+}) => {
+  const batches: number[] = [];
+  const observe = (event: StoreEvent) => void (event.kind === "batch" && batches.push(event.rows));
+  const store = await openStore({ statementTimeoutMs: 300, batchLockWaitMs: 100, observe });
+  const [poison = "", ...others] = fresh(20);
+  const admin = await connect();
+  await admin.query(`create function slow_write() returns trigger language plpgsql as 'begin perform pg_sleep(60); return new; end';
+    create trigger slow_write before insert or update on palisade.resources
+      for each row when (new.resource = '${poison}') execute function slow_write()`);
+  const [refused, ...neighbours] = await Promise.all([poison, ...others].map((resource) => write(store, resource)));
+  expect(refused).toMatchObject({ kind: "unavailable", reason: "refused", outcome: "not_applied", cause: { code: "57014" } });
+  expect(kinds(neighbours)).toEqual(["accepted"]);
+  batches.length = 0;
+  await Promise.all([poison, ...others].map((resource) => write(store, resource)));
+  expect(batches.sort()).toEqual([1, others.length]);
+  await admin.query("drop trigger slow_write on palisade.resources");
+  expect(await write(store, poison)).toMatchObject({ kind: "accepted", rev: 1 });
 });
