@@ -1,5 +1,6 @@
-// The contract as a whole: codes, statuses, and that server, client and OpenAPI document agree on
-// them.
+// The contract as a whole: codes, statuses, and that server, client, OpenAPI document and
+// spec/wire.md agree on them.
+import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { problemCodes as clientCodes } from "../../../../client/src/results.js";
@@ -44,8 +45,17 @@ describe("the contract", () => {
     `);
   });
 
-  test("is the same for the client", () => {
+  test("is the same for the client, and in spec/wire.md each code stands once, beside its status", () => {
     expect(new Set(clientCodes)).toEqual(new Set(problemCodes));
+    const document = readFileSync(new URL("../../../../../spec/wire.md", import.meta.url), "utf8");
+    const rows = [...document.matchAll(/^\| \**([\d ]+?)\** *\| (.*?) *\|/gm)].flatMap(([, statuses = "", codes = ""]) =>
+      [...codes.matchAll(/`([a-z_]+)`/g)].map(([, code = ""]) => ({ code, statuses: statuses.trim().split(" ").map(Number) })),
+    );
+    expect(rows.map(({ code }) => code).toSorted()).toEqual(problemCodes.toSorted());
+    for (const { code, statuses } of rows) {
+      const status = statusOf(code as (typeof problemCodes)[number]);
+      expect([code, statuses]).toEqual([code, expect.arrayContaining([status])]);
+    }
   });
 
   test("describes every problem in a document that names its code, and nothing unnamed", () => {

@@ -1,9 +1,10 @@
 // Which reads share a statement, and what becomes of each when that fails: over connections that
 // answer when the test says so.
 import { drizzle } from "drizzle-orm/node-postgres";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Unavailable } from "../../../src/fence/verdict.js";
-import { type ReadPool, ResourceReads } from "../../../src/store/reads.js";
+import { firstNameAfter, type ReadPool, ResourceReads } from "../../../src/store/reads.js";
 
 const lost: Unavailable = { kind: "unavailable", reason: "unreachable", outcome: "not_applied" };
 const busy: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied" };
@@ -105,4 +106,18 @@ describe("reads of single resources", () => {
     expect(await found).toEqual([...names(0, 6), "unavailable"]);
     expect(await apart).toEqual(names(7, 9));
   });
+});
+
+// The end of a page must mean the same to JavaScript and to Postgres, which compares bytes.
+test("the first name after a prefix is above every name that carries it and not above any other", () => {
+  const name = fc.string({ unit: "binary", minLength: 1, maxLength: 6 });
+  const compare = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+  fc.assert(
+    fc.property(name, name, (prefix, other) => {
+      const end = firstNameAfter(prefix);
+      if (end === undefined) return;
+      expect(compare(`${prefix}${other}`, end)).toBe(-1);
+      if (compare(other, end) < 0 && compare(other, prefix) >= 0) expect(other.startsWith(prefix)).toBe(true);
+    }),
+  );
 });

@@ -1,9 +1,12 @@
-// However many probes come at once, they cost a few looks at the database and a few lists of
-// metrics, and none of their answers is older than its question.
+// The two servers. However many probes come at once, they cost a few looks at the database and a few
+// lists of metrics, and none of their answers is older than its question. The prototypes that make
+// the API's fast do not show in its answers, so they are checked here.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createAdminApp } from "../../../src/http/admin.js";
+import { httpClassesFor } from "../../../src/http/server.js";
 
 let server: Server;
 let url: string;
@@ -58,4 +61,24 @@ describe("the admin port", () => {
     expect((await fetch(`${url}/ready`)).status).toBe(200);
     expect(await (await fetch(`${url}/live`)).json()).toEqual({ live: true });
   });
+});
+
+test("a request reaches Express with the prototype that Express is about to set, and keeps all that Express gives", async () => {
+  const app = express();
+  const api = createServer(httpClassesFor(app));
+  const seen: unknown[] = [];
+  const look = (...both: object[]) => seen.push(...both.map((each) => Object.getPrototypeOf(each)));
+  api.on("request", (request, response) => {
+    look(request, response);
+    app(request, response);
+  });
+  app.get("/x", (request, response) => {
+    look(request, response);
+    response.json({ path: request.path, same: request.app === app });
+  });
+  await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
+  const answer = await fetch(`http://127.0.0.1:${(api.address() as AddressInfo).port}/x`);
+  expect(await answer.json()).toEqual({ path: "/x", same: true });
+  expect(seen.map((prototype, at) => prototype === [app.request, app.response][at % 2])).toEqual([true, true, true, true]);
+  await new Promise((resolve) => api.close(resolve));
 });

@@ -1,11 +1,13 @@
-// The environment: what is understood, and that everything else stops the start with a sentence
-// that names it.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+// The settings: what is understood, that everything else stops the start with a sentence that names
+// it and never with a password, and the limits that follow from them.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { createGateway } from "../../../src/gateway.js";
+import { storeLimits } from "../../../src/limits.js";
 import { type GatewayConfig, GatewayConfigError, readEnvironment, verifyMode } from "../../../src/settings/settings.js";
+import { databaseUrlFault } from "../../../src/store/database-url.js";
 
 const databaseUrl = "postgres://user:hunter2@db.example/app";
 const settingsOf = (env: Record<string, string>) => readEnvironment({ DATABASE_URL: databaseUrl, ...env }).settings;
@@ -91,10 +93,8 @@ describe("the environment", () => {
     [{ DATABASE_URL: "postgres://user:hunter2@a,b:5433,a:5432/app" }, /^DATABASE_URL names several hosts and must name one: .*HAProxy/],
     [{ PALISADE_VERFY: "closed" }, /^PALISADE_VERFY is not a setting; did you mean PALISADE_VERIFY\?$/],
   ];
-  test.each(wrong)("with %j stops the start with one sentence that names the variable", (env, sentence) => {
-    const problems = problemsOf(env);
-    expect(problems).toHaveLength(1);
-    expect(problems[0]).toMatch(sentence);
+  test("stops the start with one sentence that names the variable that is wrong", () => {
+    for (const [env, sentence] of wrong) expect([env, problemsOf(env)]).toEqual([env, [expect.stringMatching(sentence)]]);
   });
 
   test("never shows the value of a variable that may hold a password", () => {
@@ -118,21 +118,23 @@ describe("the environment", () => {
 describe("a key file", () => {
   const folder = mkdtempSync(join(tmpdir(), "palisade-key-file-"));
   afterAll(() => rmSync(folder, { recursive: true }));
-  test.each([
-    ["a folder", undefined, "cannot be read \\(EISDIR\\)"],
-    ["nothing", "", "is not JSON"],
-    ["a private key", "-----BEGIN PRIVATE KEY-----", "is not JSON"],
-    ["a list without its name", '[{"id":"a"}]', "is not a list of keys: .*"],
-    ["the output of keygen itself", '{"key":"palisade_x","entry":{}}', "is not a list of keys: .*"],
-    ["no key at all", '{"keys":[]}', "holds no key, so every call would be refused"],
-  ])("that is %s is refused with its path and what makes one", (what, text, reason) => {
-    const path = join(folder, what.replaceAll(" ", "-"));
-    if (text === undefined) mkdirSync(path);
-    else writeFileSync(path, text);
+
+  test("that holds no list of keys is refused with its path and what makes one", () => {
     const advice = '; it is a JSON file \\{"keys":\\[ENTRY, …\\]\\}, and palisade-gateway keygen makes an ENTRY\\.$';
-    expect(() => createGateway({ databaseUrl, apiKeysFile: path })).toThrow(
-      new RegExp(`^apiKeysFile names ${path}, which ${reason}${advice}`),
-    );
+    for (const [what, text, reason] of [
+      ["a-folder", undefined, "cannot be read \\(EISDIR\\)"],
+      ["nothing", "", "is not JSON"],
+      ["a-private-key", "-----BEGIN PRIVATE KEY-----", "is not JSON"],
+      ["a-list-without-its-name", '[{"id":"a"}]', "is not a list of keys: .*"],
+      ["the-output-of-keygen-itself", '{"key":"palisade_x","entry":{}}', "is not a list of keys: .*"],
+      ["no-key-at-all", '{"keys":[]}', "holds no key, so every call would be refused"],
+    ] as const) {
+      const path = join(folder, what);
+      if (text === undefined) mkdirSync(path);
+      else writeFileSync(path, text);
+      const sentence = new RegExp(`^apiKeysFile names ${path}, which ${reason}${advice}`);
+      expect(() => createGateway({ databaseUrl, apiKeysFile: path })).toThrow(sentence);
+    }
   });
 });
 
@@ -154,4 +156,71 @@ describe("createGateway", () => {
   test("has no address before it listens", () => {
     expect(() => createGateway({ databaseUrl, logLevel: "silent" }).url).toThrow("not listening");
   });
+});
+
+describe("a database URL", () => {
+  test("may be of any form that Postgres takes with one server", () => {
+    for (const url of [
+      "postgres://localhost/app",
+      "postgresql://user:hunter2@db.example:5433/app?sslmode=verify-full",
+      "postgres://user:a%2Fb%40c%25@[::1]:5432/app",
+      "postgres:///app?host=/var/run/postgresql",
+      "postgres://user@%2Fvar%2Frun/app",
+      "postgres://10.0.0.3/app?target_session_attrs=read-write&application_name=x",
+      "postgres:///app?host=a&port=5433",
+      "postgres://host",
+    ])
+      expect([url, databaseUrlFault(url)]).toEqual([url, undefined]);
+  });
+
+  test("that cannot be right says what is wrong with it, and shows no password", () => {
+    const wrong: Readonly<Record<string, RegExp>> = {
+      "mysql://user:hunter2@host/app": /^must be a postgres:\/\/ URL$/,
+      "postgres://user:hunter2@host:54321x/app": /port at its host .* number from 1 to 65535/,
+      "postgres://user:hunter2@host:0/app": /port at its host/,
+      "postgres://user:hunter2@host:70000/app": /port at its host/,
+      "postgres://user:hunter2@host:/app": /port at its host/,
+      "postgres://user:hunter2@a,b:5433/app": /several hosts and must name one: the address of HAProxy, .* \(deploy\/ha shows it\)/,
+      "postgres://user:hunter2@:5432/app": /names no host/,
+      "postgres://user:hunter2@ho st/app": /characters in its host/,
+      "postgres://user:hunter2/4@host/app": /has a \/, \? or # in its user name or password/,
+      "postgres://user:hunter2#4@host/app": /has a \/, \? or #/,
+      "postgres://user:hunter2@4@host/app": /has an @ .*%40/,
+      "postgres://user:hunter2%4@host/app": /has a % in its user name or password/,
+      "postgres://user:hunter2@host/app%": /name of its database/,
+      "postgres://user:hunter2@host/app?sslmode=requird": /sslmode that is none of disable,/,
+      "postgres://user:hunter2@host/app?host=other": /host twice/,
+      "postgres:///app?host=a,b&port=1": /several hosts/,
+      "postgres:///app?host=a&port=x": /parameter port/,
+    };
+    for (const [url, sentence] of Object.entries(wrong)) {
+      expect([url, databaseUrlFault(url)]).toEqual([url, expect.stringMatching(sentence)]);
+      expect(databaseUrlFault(url)).not.toContain("hunter2");
+    }
+  });
+});
+
+describe("the limits of a store whose operator has set nothing, or one of them", () => {
+  test("are each shorter than the one that would hide it, however long a write may take", () => {
+    for (const writeTimeoutMs of [undefined, 10, 100, 5_000, 600_000]) {
+      const limits = storeLimits({ writeTimeoutMs });
+      expect(Object.values(limits).every((limit) => Number.isInteger(limit) && limit > 0)).toBe(true);
+      expect(limits.batchLockWaitMs).toBeLessThan(limits.statementTimeoutMs);
+      expect(limits.statementTimeoutMs).toBeLessThan(limits.writeTimeoutMs);
+    }
+  });
+
+  test("all grow with the one for writes, unless another was asked for", () => {
+    const grown = { readTimeoutMs: 50_000, maxWaitMs: 50_000, statementTimeoutMs: 40_000, connectTimeoutMs: 20_000, batchLockWaitMs: 90 };
+    expect(storeLimits({ writeTimeoutMs: 50_000, batchLockWaitMs: 90 })).toMatchObject(grown);
+  });
+});
+
+test("docker-compose.yml takes passwords of any character, and that of Redis reaches servers, health checks and gateway", () => {
+  const compose = readFileSync(new URL("../../../../../docker-compose.yml", import.meta.url), "utf8");
+  expect(compose).toMatch(/PGPASSWORD: \$\{POSTGRES_PASSWORD:-/);
+  expect(compose.match(/:\/\/.*POSTGRES_PASSWORD/g)).toBeNull();
+  expect(compose).toMatch(/"--requirepass",\s+"\$\{REDIS_PASSWORD:-\}"/);
+  expect(compose).toMatch(/REDISCLI_AUTH: \$\{REDIS_PASSWORD:-\}/);
+  expect(compose.match(/redis:\/\/:\$\{REDIS_PASSWORD:-\}@redis-[1-5]:6379/g)).toHaveLength(5);
 });
