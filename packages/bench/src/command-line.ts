@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { isWithin, type Part, type Scope } from "./measure/part.js";
-import { table } from "./measure/text.js";
+import { table } from "./measure/results.js";
 
 export interface Asked {
   readonly scope: Scope;

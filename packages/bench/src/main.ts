@@ -2,17 +2,18 @@
 // measured side by side in one run, and the page that shows them.
 import { readFileSync, writeFileSync } from "node:fs";
 import { type Asked, readCommandLine, usage } from "./command-line.js";
-import { benchGateway, gatewayParts } from "./gateway/main.js";
-import { lockParts } from "./lock/main.js";
+import { gatewayParts } from "./gateway/parts.js";
+import { handoverParts } from "./lock/handover.js";
+import { idleWaitersPart } from "./lock/idle-waiters.js";
+import { faultyNodesPart } from "./lock/node-faults.js";
+import { uncontendedParts } from "./lock/uncontended.js";
 import { compare } from "./measure/comparison.js";
 import { thisMachine, versionsHere } from "./measure/machine.js";
-import { type Context, countFor, effortFor, type Part } from "./measure/part.js";
-import { progressOn } from "./measure/progress.js";
-import { parseReport, type Report, type Result, reportText } from "./measure/results.js";
-import { asText } from "./measure/text.js";
+import { type Context, countFor, effortFor, type Part, progressOn } from "./measure/part.js";
+import { asText, parseReport, type Report, type Result, reportText } from "./measure/results.js";
 import { pageOf } from "./page/page.js";
 
-const parts: readonly Part[] = [...lockParts, ...gatewayParts];
+const parts: readonly Part[] = [...uncontendedParts, faultyNodesPart, ...handoverParts, idleWaitersPart, ...gatewayParts];
 const docs = new URL("../../../docs/", import.meta.url);
 
 async function measure(asked: Asked): Promise<Report> {
@@ -22,6 +23,7 @@ async function measure(asked: Asked): Promise<Report> {
   console.log("Compare figures only within one run.");
   const results: Result[] = [];
   const servers: Record<string, string> = {};
+  const opened: AsyncDisposable[] = [];
   const progress = progressOn(process.stderr);
   const context: Context = {
     scope: asked.scope,
@@ -35,15 +37,21 @@ async function measure(asked: Asked): Promise<Report> {
       console.log(asText(result));
     },
     async compare(plan) {
-      this.publish(await compare(plan, progress));
+      this.publish(await compare(plan, (text) => progress.step(text)));
     },
     note(server, version) {
       servers[server] = version;
     },
+    use(one) {
+      opened.push(one);
+      return one;
+    },
   };
-  for (const part of lockParts) if (asked.parts.includes(part.name)) await part.run(context);
-  const ofGateway = gatewayParts.filter(({ name }) => asked.parts.includes(name));
-  if (ofGateway.length > 0) await benchGateway(ofGateway, context);
+  try {
+    for (const part of parts) if (asked.parts.includes(part.name)) await part.run(context);
+  } finally {
+    for (const one of opened.reverse()) await one[Symbol.asyncDispose]();
+  }
   return {
     format: 1,
     scope: asked.scope,

@@ -5,9 +5,8 @@ import { promisify } from "node:util";
 import { CitusCluster, gatewayProgram } from "@palisade/testkit";
 import type { Contestant, Round } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
-import type { Bench } from "./http-contestant.js";
+import { type GatewayBench, pidsOf, startServer } from "./gateway-bench.js";
 import type { Requests } from "./load-client.js";
-import { pidsOf, startServer } from "./servers.js";
 
 const WORKERS = [1, 2, 4];
 const CONNECTIONS = 64;
@@ -28,7 +27,7 @@ interface Opened {
 
 /** The tables of `databaseUrl` are as they are to be. */
 async function open(
-  { client }: Bench,
+  { client }: GatewayBench,
   cluster: CitusCluster,
   on: { readonly name: string; readonly databaseUrl: string },
 ): Promise<Opened> {
@@ -50,7 +49,7 @@ async function open(
   };
 }
 
-async function distributed(bench: Bench, cluster: CitusCluster): Promise<Opened> {
+async function distributed(bench: GatewayBench, cluster: CitusCluster): Promise<Opened> {
   const { url: databaseUrl } = await cluster.createDatabase("bench");
   await promisify(execFile)(process.execPath, [gatewayProgram, "migrate", "--citus"], {
     env: { ...process.env, DATABASE_URL: databaseUrl },
@@ -59,7 +58,7 @@ async function distributed(bench: Bench, cluster: CitusCluster): Promise<Opened>
   return await open(bench, cluster, { name: `${count} ${count === 1 ? "worker" : "workers"}`, databaseUrl });
 }
 
-export async function measureCitus(bench: Bench, context: Context): Promise<void> {
+export async function measureCitus(bench: GatewayBench, context: Context): Promise<void> {
   const title = "PUT on Citus, by the number of workers";
   context.progress.begin(title);
   const clusters: CitusCluster[] = [];

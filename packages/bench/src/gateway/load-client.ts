@@ -10,7 +10,7 @@ import type { Round } from "../measure/comparison.js";
  * `each` - 1 in turn, {r} for a random number below `among`, {n} for one that is never used again.
  */
 export interface Requests {
-  readonly method: "GET" | "PUT" | "POST";
+  readonly method: "GET" | "PUT" | "PATCH" | "POST";
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;

@@ -1,11 +1,12 @@
 // What the fence adds to a transaction on tables of the user's own: the guard in front of it, and
 // the trigger of a fenced table. With and without take turns over one connection.
+import { hrtime } from "node:process";
 import { withFencedTransaction } from "@palisade/guard";
 import { connectTo } from "@palisade/testkit";
 import type pg from "pg";
+import type { Contestant } from "../measure/comparison.js";
 import type { Context } from "../measure/part.js";
-import type { Bench } from "./http-contestant.js";
-import { microseconds, sqlContestant } from "./query-contestant.js";
+import { type GatewayBench, pidsOf } from "./gateway-bench.js";
 
 const ROWS = 1_000;
 
@@ -85,17 +86,38 @@ const chapters: Readonly<Record<string, { readonly title: string; readonly ways:
   commit: { title: "An update of one row of the user's own tables, until the commit", ways: updates("commit") },
 };
 
-export async function measureOwnTables({ servers }: Bench, context: Context): Promise<void> {
+export async function measureOwnTables(bench: GatewayBench, context: Context): Promise<void> {
   context.progress.begin("The fence on the user's own tables");
-  const { databaseUrl } = await servers.group("palisade");
+  const { databaseUrl } = await bench.group("palisade");
   await using client = await connectTo(databaseUrl);
   await prepare(client);
   for (const [id, { title, ways }] of Object.entries(chapters)) {
-    const contestants = ways.map(([name, once]) =>
-      sqlContestant(servers.postgres, { name, does: "over one connection", once: async () => [await once(client)] }),
-    );
+    const contestants = ways.map((way) => overOneConnection(bench, client, way));
     const effort = context.effort({ rounds: 20, seconds: 0.1 });
     const remark = "one connection, commits on disk";
     await context.compare({ id: `own-tables/${id}`, title, remark, effort, contestants, compared: "p50Us" });
   }
+}
+
+function overOneConnection({ postgres }: GatewayBench, client: pg.Client, [name, once]: Way): Contestant {
+  return {
+    name,
+    does: "over one connection",
+    kind: "ours",
+    processes: { client: () => [process.pid], postgres: () => pidsOf(postgres) },
+    async round(seconds) {
+      const latenciesUs: number[] = [];
+      const startedAt = performance.now();
+      const until = startedAt + seconds * 1_000;
+      do latenciesUs.push(await once(client));
+      while (performance.now() < until);
+      return { operations: latenciesUs.length, seconds: (performance.now() - startedAt) / 1_000, latenciesUs };
+    },
+  };
+}
+
+async function microseconds(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = hrtime.bigint();
+  await work();
+  return Number(hrtime.bigint() - startedAt) / 1_000;
 }

@@ -5,8 +5,7 @@ import { channelNames } from "@palisade/lock";
 import { answerParent } from "@palisade/testkit";
 import type { Round } from "../measure/comparison.js";
 import { nowUs } from "../measure/cpu.js";
-import { byKey } from "./configurations.js";
-import type { Held, Lock, Settings } from "./library.js";
+import { byKey, type Held, type Lock, type Settings } from "./libraries.js";
 
 export interface Turn {
   readonly askedUs: number;

@@ -1,16 +1,12 @@
 // How soon a released lock is held by another process, by the monotonic clock that both read: a
 // single waiter that has waited for a while, and crowds in which everybody wants the lock again.
 import { setTimeout as sleep } from "node:timers/promises";
-import { RedisFleet } from "@palisade/testkit";
 import type { Contestant, Effort, Round } from "../measure/comparison.js";
 import { nowUs } from "../measure/cpu.js";
 import type { Context, Part } from "../measure/part.js";
-import type { Column } from "../measure/results.js";
-import { sum } from "../measure/statistics.js";
+import { type Column, sum } from "../measure/results.js";
 import type { Turn } from "./client.js";
-import { countCommands } from "./commands.js";
-import { byKey } from "./configurations.js";
-import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
+import { countCommands, LockBench, type LockProcess, withBefore } from "./lock-bench.js";
 
 /** Long enough for the other process to be refused and to wait. */
 const PARKED_MS = 40;
@@ -32,7 +28,7 @@ const crowds: Readonly<Record<number, { readonly effort: Effort; readonly entran
 };
 const headlineEntrants = new Set(["palisade", "semaphore"]);
 
-export const handoverParts: readonly (Part & { run(context: Context): Promise<void> })[] = [
+export const handoverParts: readonly Part[] = [
   {
     name: "handover",
     what: "from release() to the next holder in another process, which has waited for a while",
@@ -55,25 +51,39 @@ const columns: readonly Column[] = [
 
 async function parked(context: Context): Promise<void> {
   context.progress.begin("Handed over to another process");
-  await using fleet = await RedisFleet.start({ nodes: 5, provider: "local", clock: "real", config: { appendonly: "no" } });
-  const urls = fleet.nodes.map(({ directUrl }) => directUrl);
-  const keys = withBefore(["palisade", "redlock5", "sesamecare", "redlock4", "universal", "semaphore"], context.beside);
-  const pair = [startLockProcess(), startLockProcess()] as const;
-  try {
-    for (const key of keys) await openIn(pair, key, { urls, beside: context.beside });
-    const contestants = keys.map((key) => inCrowd(key, { own: pair, fleet }, (seconds) => parkedRound(key, pair, seconds)));
-    await context.compare({
-      id: "handover",
-      title: "Handed over to another process",
-      remark: `from the call of release to the lock in a process that has waited for ${PARKED_MS} to ${2 * PARKED_MS} ms, each library's own way of waiting; processor times with the waiting`,
-      effort: context.effort({ rounds: 4, seconds: 0.8 }),
-      contestants,
-      compared: "p50Us",
-      warmUp: "one round",
-    });
-  } finally {
-    await Promise.all(pair.map((one) => one.kill()));
+  await using bench = await LockBench.start(context);
+  const pair = bench.processes(2) as [LockProcess, LockProcess];
+  const contestants: Contestant[] = [];
+  for (const key of withBefore(["palisade", "redlock5", "sesamecare", "redlock4", "universal", "semaphore"], context)) {
+    await bench.open(pair, key);
+    contestants.push(
+      counting(
+        bench,
+        bench.contestant(key, pair, (seconds) => parkedRound(key, pair, seconds)),
+      ),
+    );
   }
+  await context.compare({
+    id: "handover",
+    title: "Handed over to another process",
+    remark: `from the call of release to the lock in a process that has waited for ${PARKED_MS} to ${2 * PARKED_MS} ms, each library's own way of waiting; processor times with the waiting`,
+    effort: context.effort({ rounds: 4, seconds: 0.8 }),
+    contestants,
+    compared: "p50Us",
+    warmUp: "one round",
+  });
+}
+
+/** The commands are counted in a round of their own. */
+function counting({ fleet }: LockBench, contestant: Contestant): Contestant {
+  return {
+    ...contestant,
+    async after() {
+      const { commands, result } = await countCommands(fleet, () => contestant.round(COUNTED_SECONDS));
+      const { operations, allOperations = operations } = result;
+      return { commands: commands / Math.max(1, allOperations) / fleet.nodes.length };
+    },
+  };
 }
 
 let handovers = 0;
@@ -97,50 +107,31 @@ async function crowd(size: number, context: Context): Promise<void> {
   const { effort, entrants } = crowds[size] ?? { effort: { rounds: 1, seconds: 1 }, entrants: [] };
   const title = `${size} processes want one lock`;
   context.progress.begin(title);
-  await using fleet = await RedisFleet.start({ nodes: 5, provider: "local", clock: "real", config: { appendonly: "no" } });
-  const urls = fleet.nodes.map(({ directUrl }) => directUrl);
-  const own = Array.from({ length: size }, () => startLockProcess());
+  await using bench = await LockBench.start(context);
+  const own = bench.processes(size);
+  const wanted = context.effort(effort);
+  const fit = { ...wanted, seconds: Math.max(wanted.seconds, size * LEAST_SECONDS_EACH) };
+  const contestants: Contestant[] = [];
   const fewer = entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));
-  const keys = withBefore(fewer, context.beside);
-  try {
-    const wanted = context.effort(effort);
-    const fit = { ...wanted, seconds: Math.max(wanted.seconds, size * LEAST_SECONDS_EACH) };
-    const settings = { waitMs: Math.max(LEAST_WAIT_MS, fit.seconds * 1_000) };
-    for (const key of keys) await openIn(own, key, { urls, beside: context.beside, settings });
-    const contestants = keys.map((key) => inCrowd(key, { own, fleet }, (seconds) => crowdRound(key, own, seconds)));
-    await context.compare({
-      id: `handover-${size}`,
-      title,
-      remark: `held for ${HOLD_MS} ms each time; p50 and p99 from the call of release to the next holder; a fair share is the time in which everybody has it once; waits are cut off at the end of a round`,
-      effort: fit,
-      contestants,
-      columns,
-      compared: "p50Us",
-      warmUp: "one round",
-    });
-  } finally {
-    await Promise.all(own.map((one) => one.kill()));
+  for (const key of withBefore(fewer, context)) {
+    await bench.open(own, key, { waitMs: Math.max(LEAST_WAIT_MS, fit.seconds * 1_000) });
+    contestants.push(
+      counting(
+        bench,
+        bench.contestant(key, own, (seconds) => crowdRound(key, own, seconds)),
+      ),
+    );
   }
-}
-
-function inCrowd(
-  key: string,
-  { own, fleet }: { own: readonly LockProcess[]; fleet: RedisFleet },
-  round: (seconds: number) => Promise<Round>,
-): Contestant {
-  const { name, library } = byKey(key);
-  return {
-    name,
-    kind: library.kind,
-    does: library.does,
-    round,
-    processes: processesOf(own, fleet),
-    async after() {
-      const { commands, result } = await countCommands(fleet, () => round(COUNTED_SECONDS));
-      const { operations, allOperations = operations } = result;
-      return { commands: commands / Math.max(1, allOperations) / fleet.nodes.length };
-    },
-  };
+  await context.compare({
+    id: `handover-${size}`,
+    title,
+    remark: `held for ${HOLD_MS} ms each time; p50 and p99 from the call of release to the next holder; a fair share is the time in which everybody has it once; waits are cut off at the end of a round`,
+    effort: fit,
+    contestants,
+    columns,
+    compared: "p50Us",
+    warmUp: "one round",
+  });
 }
 
 async function crowdRound(key: string, own: readonly LockProcess[], seconds: number): Promise<Round> {

@@ -1,13 +1,11 @@
 // What many callers cost that wait for a lock that another process holds, and how soon they get it.
 import { setTimeout as sleep } from "node:timers/promises";
-import { RedisFleet } from "@palisade/testkit";
-import { countProcessorTime } from "../measure/cpu.js";
+import type { RedisFleet } from "@palisade/testkit";
+import { countProcessorTime, type Processes } from "../measure/cpu.js";
 import type { Context, Part } from "../measure/part.js";
-import type { Column, Row } from "../measure/results.js";
-import { quantile } from "../measure/statistics.js";
-import { shown } from "../measure/text.js";
-import { byKey } from "./configurations.js";
-import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
+import { quantile, type Row, shown } from "../measure/results.js";
+import { byKey } from "./libraries.js";
+import { LockBench, type LockProcess, withBefore } from "./lock-bench.js";
 
 /** Longer than the row takes, so that the holder has nothing to renew while waiters are watched. */
 const HELD_TTL_MS = 300_000;
@@ -16,34 +14,12 @@ const STEADY_ROUNDS = 3;
 const HANDED_OVER = 40;
 const HANDOVER_PAUSE_MS = 5;
 
-const cores: readonly Column[] = [
-  { key: "clientCore", title: "client, % of a core", digits: 1 },
-  { key: "redisCore", title: "all nodes, % of a core", digits: 1 },
-];
-
-export const idleWaitersPart: Part & { run(context: Context): Promise<void> } = {
+export const idleWaitersPart: Part = {
   name: "idle-waiters",
   what: "processor time of 1 000 and 10 000 callers that wait, and their hand-over",
   from: "usual",
   run: idleWaiters,
 };
-
-async function coresDuring(seconds: number, clients: readonly LockProcess[], fleet: RedisFleet): Promise<Record<string, number>> {
-  const used = countProcessorTime(processesOf(clients, fleet));
-  const startedAt = performance.now();
-  await sleep(seconds * 1_000);
-  const perCore = 100 / (1_000 * (performance.now() - startedAt));
-  const { client, redis } = used();
-  return {
-    ...(client === undefined ? {} : { clientCore: client * perCore }),
-    ...(redis === undefined ? {} : { redisCore: redis * perCore }),
-  };
-}
-
-function rowFor(key: string, figures: Readonly<Record<string, number>>): Row {
-  const { name, library } = byKey(key);
-  return { name, kind: library.kind, does: library.does, figures, rounds: {} };
-}
 
 async function idleWaiters(context: Context): Promise<void> {
   const crowds = [
@@ -56,16 +32,17 @@ async function idleWaiters(context: Context): Promise<void> {
     context.progress.begin(title);
     const { seconds } = context.effort({ rounds: 1, seconds: 5 });
     const rows: Row[] = [];
-    for (const key of withBefore(entrants, context.beside)) {
+    for (const key of withBefore(entrants, context)) {
       context.progress.step(byKey(key).name);
-      rows.push(await waitersOf(key, { count, seconds, beside: context.beside }));
+      rows.push(await waitersOf(key, { count, seconds }, context));
     }
     context.publish({
       id: `idle-waiters/${usual}`,
       title,
       remark: `one process waits for ${shown(count, 0)} resources that another holds, watched for ${seconds} s; then up to ${HANDED_OVER} of them are released one after the other`,
       columns: [
-        ...cores,
+        { key: "clientCore", title: "client, % of a core", digits: 1 },
+        { key: "redisCore", title: "all nodes, % of a core", digits: 1 },
         { key: "commands", title: "commands per s and node", digits: 0 },
         { key: "p50Us", title: "hand-over p50 µs", digits: 0 },
         { key: "longestUs", title: "longest µs", digits: 0 },
@@ -75,42 +52,41 @@ async function idleWaiters(context: Context): Promise<void> {
   }
 }
 
-interface Waiting {
-  readonly count: number;
-  readonly seconds: number;
-  readonly beside: string | undefined;
+async function waitersOf(key: string, { count, seconds }: { count: number; seconds: number }, context: Context): Promise<Row> {
+  await using bench = await LockBench.start(context);
+  const { fleet } = bench;
+  const [holder, waiter] = bench.processes(2) as [LockProcess, LockProcess];
+  await bench.open([holder, waiter], key, { ttlMs: HELD_TTL_MS });
+  const resources = Array.from({ length: count }, (_, i) => `idle/${i}`);
+  await holder.ask({ kind: "hold", key, resources });
+  const handed = resources.slice(0, HANDED_OVER);
+  const each = handed.map((resource) => waiter.ask<readonly number[]>({ kind: "await", key, resources: [resource] }));
+  const others = waiter.ask({ kind: "await", key, resources: resources.slice(HANDED_OVER) });
+  await settled(fleet, Math.min(1, seconds));
+  const before = await commandsOf(fleet);
+  const used = await coresDuring(seconds, bench.processesOf([waiter]));
+  const commands = ((await commandsOf(fleet)) - before) / seconds / fleet.nodes.length;
+  const latencies: number[] = [];
+  for (const [i, resource] of handed.entries()) {
+    const releasedUs = await holder.ask<number>({ kind: "release", resources: [resource] });
+    latencies.push(((await each[i])?.[0] ?? 0) - releasedUs);
+    await sleep(HANDOVER_PAUSE_MS);
+  }
+  await holder.ask({ kind: "release", resources });
+  await others;
+  const { name, library } = byKey(key);
+  if (Math.min(...latencies) < 0) throw new Error(`${name}: a lease of the holder ended before it was released`);
+  const figures = { ...used, commands, p50Us: quantile(latencies, 0.5), longestUs: Math.max(...latencies) };
+  return { name, kind: library.kind, does: library.does, figures, rounds: {} };
 }
 
-async function waitersOf(key: string, { count, seconds, beside }: Waiting): Promise<Row> {
-  await using fleet = await RedisFleet.start({ nodes: 5, provider: "local", clock: "real", config: { appendonly: "no" } });
-  const [holder, waiter] = [startLockProcess(), startLockProcess()];
-  try {
-    const urls = fleet.nodes.map(({ directUrl }) => directUrl);
-    await openIn([holder, waiter], key, { urls, beside, settings: { ttlMs: HELD_TTL_MS } });
-    const resources = Array.from({ length: count }, (_, i) => `idle/${i}`);
-    await holder.ask({ kind: "hold", key, resources });
-    const handed = resources.slice(0, HANDED_OVER);
-    const each = handed.map(
-      async (resource) => (await waiter.ask<readonly number[]>({ kind: "await", key, resources: [resource] }))[0] ?? 0,
-    );
-    const others = waiter.ask({ kind: "await", key, resources: resources.slice(HANDED_OVER) });
-    await settled(fleet, Math.min(1, seconds));
-    const before = await commandsOf(fleet);
-    const used = await coresDuring(seconds, [waiter], fleet);
-    const commands = ((await commandsOf(fleet)) - before) / seconds / fleet.nodes.length;
-    const latencies: number[] = [];
-    for (const [i, resource] of handed.entries()) {
-      const releasedUs = await holder.ask<number>({ kind: "release", resources: [resource] });
-      latencies.push(((await each[i]) ?? 0) - releasedUs);
-      await sleep(HANDOVER_PAUSE_MS);
-    }
-    await holder.ask({ kind: "release", resources });
-    await others;
-    if (Math.min(...latencies) < 0) throw new Error(`${byKey(key).name}: a lease of the holder ended before it was released`);
-    return rowFor(key, { ...used, commands, p50Us: quantile(latencies, 0.5), longestUs: Math.max(...latencies) });
-  } finally {
-    await Promise.all([holder.kill(), waiter.kill()]);
-  }
+/** In per cent of a core. */
+async function coresDuring(seconds: number, processes: Processes): Promise<Record<string, number>> {
+  const used = countProcessorTime(processes);
+  const startedAt = performance.now();
+  await sleep(seconds * 1_000);
+  const perCore = 100 / (1_000 * (performance.now() - startedAt));
+  return Object.fromEntries(Object.entries(used()).map(([role, us]) => [`${role}Core`, us * perCore]));
 }
 
 /**

@@ -1,13 +1,10 @@
 // Acquire and release of what nobody else wants: one at a time and many at once, by one process and
 // by several, on fleets of different sizes, with a log on disk, over slower networks.
-import { RedisFleet } from "@palisade/testkit";
-import { type Contestant, type Effort, type Plan, together } from "../measure/comparison.js";
+import { type Contestant, type Effort, type Plan, type Round, together } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
-import type { Column } from "../measure/results.js";
-import { median } from "../measure/statistics.js";
+import { type Column, median } from "../measure/results.js";
 import type { Names } from "./client.js";
-import { byKey } from "./configurations.js";
-import { type LockProcess, openIn, processesOf, startLockProcess, withBefore } from "./lock-process.js";
+import { LockBench, type LockProcess, withBefore } from "./lock-bench.js";
 
 const EFFORT: Effort = { rounds: 7, seconds: 0.25 };
 /** Of the rows that goals of a few hundredths are judged by. */
@@ -17,7 +14,8 @@ interface Shape {
   readonly id: string;
   readonly title: string;
   readonly nodes?: number;
-  readonly log?: "none" | "always";
+  /** With appendfsync always. */
+  readonly isLogged?: boolean;
   /** Of the network, each way. */
   readonly delayMs?: number;
   readonly processes?: number;
@@ -56,7 +54,7 @@ const shapes: Readonly<Record<string, readonly Shape[]>> = {
   log: [1, 64].map((atOnce) => ({
     id: `log/${atOnce}`,
     title: `Nodes that force each write to disk (appendfsync always), ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`,
-    log: "always" as const,
+    isLogged: true,
     atOnce,
     entrants: atOnce === 1 ? few : crowd,
   })),
@@ -84,60 +82,38 @@ const what: Readonly<Record<string, string>> = {
 const headlines = new Set(["one-at-a-time", "fresh-names", "256-at-once"]);
 const headlineEntrants = new Set(["floor", "palisade", "redlock5", "redlock5+", "sesamecare", "semaphore", "semaphore+"]);
 
-export const uncontendedParts: readonly (Part & { run(context: Context): Promise<void> })[] = Object.entries(shapes).map(
-  ([name, list]) => ({
-    name,
-    what: what[name] ?? "so many callers in one process, each with its own resource; peers with and without ioredis' auto-pipelining",
-    from: headlines.has(name) ? "quick" : "usual",
-    async run(context) {
-      for (const shape of list) await measure(shape, context);
-    },
-  }),
-);
+export const uncontendedParts: readonly Part[] = Object.entries(shapes).map(([name, list]) => ({
+  name,
+  what: what[name] ?? "so many callers in one process, each with its own resource; peers with and without ioredis' auto-pipelining",
+  from: headlines.has(name) ? "quick" : "usual",
+  async run(context) {
+    for (const shape of list) await measure(shape, context);
+  },
+}));
 
 async function measure(shape: Shape, context: Context): Promise<void> {
-  const { nodes = 5, log = "none", delayMs = 0 } = shape;
+  const { nodes = 5, isLogged = false, delayMs = 0 } = shape;
   context.progress.begin(shape.title);
-  // No proxy where there is no delay, and no log unless it is measured: only the network and the
-  // scripts are compared.
-  await using fleet = await RedisFleet.start({
-    nodes,
-    provider: "local",
-    clock: "real",
-    ...(log === "none" ? { config: { appendonly: "no" } } : {}),
-  });
-  for (const node of fleet.nodes) node.slow(delayMs);
-  context.note("redis", await redisVersion(fleet));
-  const urls = delayMs === 0 ? fleet.nodes.map(({ directUrl }) => directUrl) : fleet.urls;
+  await using bench = await LockBench.start(context, { nodes, isLogged, ...(delayMs === 0 ? {} : { urlOf: ({ url }) => url }) });
+  for (const node of bench.fleet.nodes) node.slow(delayMs);
   const keys = shape.entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));
-  const opened: LockProcess[] = [];
-  try {
-    const contestants: Contestant[] = [];
-    for (const key of withBefore(keys, context.beside)) {
-      const own = Array.from({ length: shape.processes ?? 1 }, () => startLockProcess());
-      opened.push(...own);
-      await openIn(own, key, { urls, beside: context.beside });
-      contestants.push(contestant(key, shape, { own, fleet }));
-    }
-    await context.compare(planOf(shape, contestants, context));
-  } finally {
-    await Promise.all(opened.map((one) => one.kill()));
+  const contestants: Contestant[] = [];
+  for (const key of withBefore(keys, context)) {
+    const own = bench.processes(shape.processes ?? 1);
+    await bench.open(own, key);
+    contestants.push(contestant(bench, key, { own, shape }));
   }
-}
-
-async function redisVersion(fleet: RedisFleet): Promise<string> {
-  const info = String(await fleet.node("n1").cli("INFO", "server"));
-  return /(?:valkey|redis)_version:(\S+)/.exec(info)?.[1] ?? "unknown";
+  await context.compare(planOf(shape, contestants, context));
 }
 
 function planOf(shape: Shape, contestants: readonly Contestant[], context: Context): Plan {
-  const { id, title, nodes = 5, log = "none", atOnce = 1, delayMs = 0 } = shape;
+  const { id, title, nodes = 5, isLogged = false, atOnce = 1, delayMs = 0 } = shape;
   const network = delayMs === 0 ? "" : `, behind proxies that keep every packet for ${delayMs} ms or up to one more`;
   const masters = nodes === 1 ? "one master" : `${nodes} masters`;
   return {
     id,
     title,
-    remark: `acquire + release, ${masters} on loopback${log === "none" ? " without a log" : ""}${network}`,
+    remark: `acquire + release, ${masters} on loopback${isLogged ? "" : " without a log"}${network}`,
     effort: context.effort(id === "one-at-a-time" || id === "fresh-names" ? FINE : EFFORT),
     contestants,
     ...(atOnce === 1 ? { compared: "p50Us" } : { compared: "perSecond", reference: "best peer" }),
@@ -153,27 +129,18 @@ function watchesRounds({ names = "reused", processes = 1 }: Shape): boolean {
   return names === "fresh" || processes > 1;
 }
 
-function contestant(key: string, shape: Shape, { own, fleet }: { own: readonly LockProcess[]; fleet: RedisFleet }): Contestant {
-  const { name, library } = byKey(key);
+function contestant(bench: LockBench, key: string, { own, shape }: { own: readonly LockProcess[]; shape: Shape }): Contestant {
   const { atOnce = 1, names = "reused" } = shape;
   const ask = { key, atOnce, names };
+  const load = async (seconds: number): Promise<Round> =>
+    together(await Promise.all(own.map((one) => one.ask<Round>({ kind: "load", seconds, ...ask }))));
+  const contestant = bench.contestant(key, own, load);
+  if (contestant.kind !== "ours" || !watchesRounds(shape)) return contestant;
   return {
-    name,
-    kind: library.kind,
-    does: library.does,
-    processes: processesOf(own, fleet),
-    async round(seconds) {
-      return together(
-        await Promise.all(own.map((one) => one.ask<Awaited<ReturnType<Contestant["round"]>>>({ kind: "load", seconds, ...ask }))),
-      );
+    ...contestant,
+    async after() {
+      const shares = await Promise.all(own.map((one) => one.ask<number>({ kind: "watch", seconds: WATCH_SECONDS, ...ask })));
+      return { secondRounds: 100 * median(shares) };
     },
-    ...(library.kind === "ours" && watchesRounds(shape)
-      ? {
-          async after() {
-            const shares = await Promise.all(own.map((one) => one.ask<number>({ kind: "watch", seconds: WATCH_SECONDS, ...ask })));
-            return { secondRounds: 100 * median(shares) };
-          },
-        }
-      : {}),
   };
 }

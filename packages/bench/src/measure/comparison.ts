@@ -2,9 +2,7 @@
 // changes with each round, so that the noise of the machine falls on all alike. Figures are medians
 // over the rounds; ratios are taken within a round.
 import { countProcessorTime, type Processes, type Role } from "./cpu.js";
-import type { Progress } from "./progress.js";
-import type { Column, Kind, Result, Row } from "./results.js";
-import { median, quantile, ratio, sum } from "./statistics.js";
+import { type Column, type Kind, median, quantile, type Result, type Row, ratio, sum } from "./results.js";
 
 export interface Round {
   readonly operations: number;
@@ -84,17 +82,18 @@ async function measured(contestant: Contestant, seconds: number): Promise<{ roun
   };
 }
 
-export async function compare(plan: Plan, progress: Progress): Promise<Result> {
+/** `step` hears what runs now. */
+export async function compare(plan: Plan, step: (text: string) => void): Promise<Result> {
   const { contestants, effort } = plan;
   const scores = new Map<Contestant, Score>(contestants.map((contestant) => [contestant, { latenciesUs: [], rounds: [] }]));
-  progress.step("warming up");
+  step("warming up");
   for (const contestant of contestants) await warmUp(contestant, plan);
   for (let number = 0; number < effort.rounds; number += 1) {
     for (let place = 0; place < contestants.length; place += 1) {
       const contestant = contestants[(place + number) % contestants.length];
       const score = contestant && scores.get(contestant);
       if (contestant === undefined || score === undefined) continue;
-      progress.step(`round ${number + 1} of ${effort.rounds}, ${contestant.name}`);
+      step(`round ${number + 1} of ${effort.rounds}, ${contestant.name}`);
       const { round, samples } = await measured(contestant, effort.seconds);
       score.rounds.push(samples);
       for (const latency of round.latenciesUs) score.latenciesUs.push(latency);

@@ -1,7 +1,7 @@
 // Pictures of results: a panel of horizontal bars for each, in one drawing that follows the light
 // or dark scheme of its reader.
 import { element, escaped, svgDocument } from "@palisade/testkit";
-import { shown } from "../measure/text.js";
+import { shown } from "../measure/results.js";
 
 export interface Bar {
   readonly name: string;

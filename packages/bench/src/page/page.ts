@@ -1,10 +1,8 @@
 // docs/performance.md and its pictures, from the results of a run and nothing else.
 import { bestPeer } from "../measure/comparison.js";
-import { isBusy, parseReport, type Report, type Result, type Row } from "../measure/results.js";
-import { shown } from "../measure/text.js";
+import { isBusy, parseReport, type Report, type Result, type Row, shown } from "../measure/results.js";
 import { type Bar, chart, type Panel } from "./chart.js";
-import { goalRows } from "./goals.js";
-import { lossRows } from "./losses.js";
+import { goalRows, lossRows } from "./goals.js";
 
 /** By the name of the file. */
 export type Files = Readonly<Record<string, string>>;

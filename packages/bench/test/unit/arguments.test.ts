@@ -4,10 +4,11 @@ import { describe, expect, test } from "vitest";
 import { readCommandLine, usage } from "../../src/command-line.js";
 import { countFor, effortFor, type Part } from "../../src/measure/part.js";
 
+const run = async (): Promise<void> => {};
 const parts: readonly Part[] = [
-  { name: "headline", what: "the one in the first line", from: "quick" },
-  { name: "ordinary", what: "another", from: "usual" },
-  { name: "long", what: "one that takes minutes", from: "all" },
+  { name: "headline", what: "the one in the first line", from: "quick", run },
+  { name: "ordinary", what: "another", from: "usual", run },
+  { name: "long", what: "one that takes minutes", from: "all", run },
 ];
 const read = (...args: readonly string[]) => readCommandLine(args, parts);
 

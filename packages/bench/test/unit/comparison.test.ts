@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Contestant, compare } from "../../src/measure/comparison.js";
 import { type Report, type Result, reportText } from "../../src/measure/results.js";
-import { lossRows } from "../../src/page/losses.js";
+import { lossRows } from "../../src/page/goals.js";
 import { pageOf } from "../../src/page/page.js";
 
-const silent = { begin: () => {}, step: () => {}, end: () => {} };
+const silent = (): void => {};
 
 /** Takes so many microseconds in each of its rounds; the first round warms up. */
 function scripted(name: string, kind: Contestant["kind"], roundsUs: readonly number[], log: string[] = []): Contestant {

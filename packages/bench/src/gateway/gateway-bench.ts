@@ -1,11 +1,15 @@
-// The servers that are compared, on one Postgres, each with a database of its own: started when a
-// row asks for them first, and kept until the end.
+// The servers that are compared, on one Postgres, each with a database of its own: started when a row asks for them
+// first, and kept until the end; and the load of one process on them.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { gatewayProgram, livingChildren, PostgresServer, startNode, takePort } from "@palisade/testkit";
+import { AskedChild, connectTo, gatewayProgram, livingChildren, PostgresServer, startNode, takePort } from "@palisade/testkit";
+import type pg from "pg";
+import type { Contestant, Round } from "../measure/comparison.js";
 import { withChildren } from "../measure/cpu.js";
-import type { Kind } from "../measure/results.js";
+import type { Context } from "../measure/part.js";
+import type { Column, Kind } from "../measure/results.js";
+import type { Ask, Requests } from "./load-client.js";
 
 /** Connections to Postgres that each of the compared has, over all of its processes. */
 const POOL_SIZE = 20;
@@ -91,20 +95,39 @@ export function pidsOf({ port }: PostgresServer): readonly number[] {
   return postmaster === undefined ? [] : withChildren(postmaster.pid);
 }
 
-export class Servers implements AsyncDisposable {
+export const walColumn: Column = { key: "walBytes", title: "bytes of WAL", digits: 1 };
+
+export interface HttpLoad {
+  readonly connections: number;
+  readonly requests: Requests;
+  /** Beside that of the server. */
+  readonly suffix?: string;
+}
+
+export class GatewayBench implements AsyncDisposable {
   readonly postgres: PostgresServer;
+  readonly client = new AskedChild<Ask>(fileURLToPath(new URL("load-client.js", import.meta.url)), { name: "the load on the servers" });
+  readonly #sql: pg.Client & AsyncDisposable;
   readonly #beside: string | undefined;
   readonly #groups = new Map<string, Promise<ServerGroup>>();
 
-  private constructor(postgres: PostgresServer, beside: string | undefined) {
+  private constructor(postgres: PostgresServer, sql: pg.Client & AsyncDisposable, beside: string | undefined) {
     this.postgres = postgres;
+    this.#sql = sql;
     this.#beside = beside;
   }
 
-  static async start(beside: string | undefined): Promise<Servers> {
+  static async start({ beside, note }: Context): Promise<GatewayBench> {
     // Commits reach the disk, as they do in production.
-    const settings = { max_connections: String(MAX_CONNECTIONS) };
-    return new Servers(await PostgresServer.start({ provider: "local", durable: true, settings }), beside);
+    const postgres = await PostgresServer.start({
+      provider: "local",
+      durable: true,
+      settings: { max_connections: String(MAX_CONNECTIONS) },
+    });
+    const sql = await connectTo(postgres.url);
+    const { rows } = await sql.query<{ server_version: string }>("show server_version");
+    note("postgres", rows[0]?.server_version ?? "unknown");
+    return new GatewayBench(postgres, sql, beside);
   }
 
   /** Those with "before" where another checkout was given. */
@@ -141,13 +164,41 @@ export class Servers implements AsyncDisposable {
     };
   }
 
-  postgresPids(): readonly number[] {
-    return pidsOf(this.postgres);
+  contestant(group: ServerGroup, { connections, requests, suffix = "" }: HttpLoad): Contestant {
+    const { name, kind, does, urls, pids } = group;
+    return {
+      name: `${name}${suffix}`,
+      kind,
+      does,
+      processes: { client: () => [this.client.pid], server: pids, postgres: () => pidsOf(this.postgres) },
+      round: async (seconds) => {
+        const before = await this.#walBytes();
+        const round = await this.client.ask<Round>({ urls, connections, seconds, requests });
+        return { ...round, figures: { walBytes: ((await this.#walBytes()) - before) / round.operations } };
+      },
+    };
+  }
+
+  /** Each request once, before anything is measured; for what a row reads or is refused by. */
+  async prepare(group: ServerGroup, { connections, requests }: HttpLoad): Promise<void> {
+    await this.client.ask<Round>({ urls: group.urls.slice(0, 1), connections, seconds: 0, least: requests.each ?? 1, requests });
+  }
+
+  /** Done now, so that what Postgres writes to the log by itself is not counted. */
+  async checkpoint(): Promise<void> {
+    await this.#sql.query("checkpoint");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#sql[Symbol.asyncDispose]();
+    await this.client.kill();
     for (const group of this.#groups.values()) await (await group).stop();
     await this.postgres.stop();
+  }
+
+  async #walBytes(): Promise<number> {
+    const { rows } = await this.#sql.query<{ bytes: string }>("select pg_current_wal_insert_lsn() - '0/0' as bytes");
+    return Number(rows[0]?.bytes);
   }
 
   #start(key: StyleKey, { url, poolSize }: { readonly url: string; readonly poolSize: number }): Promise<ServerProcess> {
