@@ -46,6 +46,15 @@ describe("the pages of the site", () => {
     expect(links).toEqual(expect.arrayContaining(documents.map((name) => `/docs/${name.replace(".md", "")}`)));
   });
 
+  test("are found by the search where users read them, and not where it is told how it was made", () => {
+    stagePages(folder);
+    const isLeftOut = (page: string): boolean => /^---\n(.+\n)*search: false\n---/.test(readFileSync(join(folder, page), "utf8"));
+    const [decision = ""] = readdirSync(join(folder, "docs/decisions"));
+    for (const page of [`docs/decisions/${decision}`, "docs/verification.md", "docs/glossary.md", "spec/invariants.md", "ARCHITECTURE.md"])
+      expect([page, isLeftOut(page)]).toEqual([page, true]);
+    for (const page of ["overview.md", "docs/settings.md", "docs/operating.md"]) expect([page, isLeftOut(page)]).toEqual([page, false]);
+  });
+
   test.each(["overview.md", "docs/page.md"])("have the pictures that they show: %s", (page) => {
     stagePages(folder);
     const shown = [...readFileSync(join(folder, page), "utf8").matchAll(/src(?:set)?="([^":]+)"/g)];

@@ -5,19 +5,7 @@ import { cpus, loadavg, release, totalmem, type } from "node:os";
 import { processorTimes } from "./cpu.js";
 import type { Machine } from "./results.js";
 
-const require = createRequire(import.meta.url);
-
-const packages = [
-  "ioredis",
-  "redlock",
-  "@sesamecare-oss/redlock",
-  "redlock4",
-  "redlock-universal",
-  "redis-semaphore",
-  "express",
-  "fastify",
-  "pg",
-];
+const manifest = createRequire(import.meta.url)("@palisade/bench/package.json") as Record<string, Readonly<Record<string, string>>>;
 
 export function thisMachine(): Machine {
   const processors = cpus();
@@ -31,13 +19,13 @@ export function thisMachine(): Machine {
   };
 }
 
-/** Of Node and the packages; the servers tell theirs when they have been started. */
+/** Of Node and the packages, which are pinned; the servers tell theirs when they have been started. */
 export function versionsHere(): Readonly<Record<string, string>> {
-  return {
-    palisade: commit(),
-    node: process.versions.node,
-    ...Object.fromEntries(packages.map((name) => [name, versionOf(name)])),
-  };
+  const pinned = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+  const peers = pinned
+    .filter(([name]) => !/^@(palisade|types)\//.test(name))
+    .map(([name, version]) => [name, version.replace(/^npm:.*@/, "")]);
+  return { palisade: commit(), node: process.versions.node, ...Object.fromEntries(peers) };
 }
 
 /** Of this checkout, where it is one. */
@@ -48,17 +36,4 @@ function commit(): string {
   } catch {
     return "unknown";
   }
-}
-
-function versionOf(name: string): string {
-  // Not every package exports its package.json: it is looked for above the entry.
-  for (let folder = require.resolve(name); folder.includes("node_modules"); folder = folder.slice(0, folder.lastIndexOf("/"))) {
-    try {
-      const { version } = require(`${folder}/package.json`) as { readonly version?: string };
-      if (version !== undefined) return version;
-    } catch {
-      // A folder between the entry and the root of its package.
-    }
-  }
-  return "unknown";
 }
