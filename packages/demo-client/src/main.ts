@@ -4,12 +4,11 @@
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { type DemoOptions, readCommandLine, UsageError, usage } from "./command-line.js";
-import { runScenario } from "./engine/act-run.js";
+import { runScenario } from "./engine/act.js";
 import { openEnvironment } from "./engine/environment.js";
 import type { DemoEvent } from "./output/events.js";
+import { errorPaint, PlainLines, paint } from "./output/lines.js";
 import { Picture } from "./output/picture.js";
-import { PlainLines } from "./output/plain-lines.js";
-import { errorPaint, paint } from "./output/text.js";
 import { scenarios } from "./scenarios/catalogue.js";
 
 const names = scenarios.map(({ name }) => name);

@@ -1,7 +1,7 @@
 // Runs scenarios in an environment of the test file's own, and gives the events to the test.
 import type { TestDatabase } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
-import { runScenario, type Scenario } from "../../src/engine/act-run.js";
+import { runScenario, type Scenario } from "../../src/engine/act.js";
 import { type Environment, openEnvironment } from "../../src/engine/environment.js";
 import type { Check, DemoEvent } from "../../src/output/events.js";
 import { scenarios } from "../../src/scenarios/catalogue.js";

@@ -1,8 +1,8 @@
 // The outputs: plain lines and the picture, made from a list of events.
 import { expect, test } from "vitest";
 import type { DemoEvent, Output } from "../../src/output/events.js";
+import { PlainLines } from "../../src/output/lines.js";
 import { Picture } from "../../src/output/picture.js";
-import { PlainLines } from "../../src/output/plain-lines.js";
 
 const at = { scenario: "pause", act: "fenced" };
 const events: readonly DemoEvent[] = [

@@ -1,6 +1,40 @@
-// The run as lines of plain text, one for each event: for pipes, logs and narrow terminals.
+// The run as lines of plain text, one for each event: for terminals, pipes and logs; and what text needs
+// for that, colour and a width.
+
+import picocolors from "picocolors";
 import type { Check, DemoEvent, Output, Step } from "./events.js";
-import { type Paint, paint, wrapped } from "./text.js";
+
+/** Piped output stays plain, also in CI, where picocolors would colour it. */
+function isColoured(stream: { readonly isTTY?: boolean }): boolean {
+  const { NO_COLOR, FORCE_COLOR, TERM } = process.env;
+  if (NO_COLOR) return false;
+  if (FORCE_COLOR) return FORCE_COLOR !== "0";
+  return stream.isTTY === true && TERM !== "dumb";
+}
+
+export type Paint = (text: string) => string;
+
+/** For standard output. */
+export const paint = picocolors.createColors(isColoured(process.stdout));
+/** For standard error. */
+export const errorPaint = picocolors.createColors(isColoured(process.stderr));
+
+/** Lines of at most so many characters, broken at spaces; a longer word is cut. */
+export function wrapped(text: string, longest: number): readonly string[] {
+  const lines: string[] = [""];
+  for (const word of text.split(" ").flatMap((whole) => piecesOf(whole, longest))) {
+    const line = lines.at(-1) ?? "";
+    if (line !== "" && line.length + 1 + word.length > longest) lines.push(word);
+    else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
+  }
+  return lines;
+}
+
+function piecesOf(word: string, longest: number): readonly string[] {
+  if (word.length <= longest) return [word];
+  const count = Math.ceil(word.length / longest);
+  return Array.from({ length: count }, (_, index) => word.slice(index * longest, (index + 1) * longest));
+}
 
 const WHO_WIDTH = 20;
 const TIME_WIDTH = 11;

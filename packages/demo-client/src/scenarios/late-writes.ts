@@ -1,0 +1,182 @@
+// A holder is late: it writes after another has taken over. Each story is told with the fence in front of
+// the store, and without it.
+
+import { FaultProxy } from "@palisade/testkit";
+import type { ActRun, Differing, Scenario } from "../engine/act.js";
+import type { BeforeWriting } from "../worker/protocol.js";
+import { codeOf, expectLoss, expectRefusal, expectTurns, fenced, type Leases, type Outcome, unfenced } from "./staging.js";
+
+// A worker is stopped between its last check and its write, and wakes after the end of its lease.
+
+async function pausedWorker(act: ActRun): Promise<Outcome & Leases> {
+  const order = act.resource("orders/42");
+  const [one, two] = await act.workers("worker 1", "worker 2");
+
+  const older = await one.acquires(order);
+  const pending = await one.isAboutToWrite(order, { status: "cancelled", by: one.name });
+  await one.isStopped();
+
+  const newer = await two.acquires(order);
+  await two.looksAt(order);
+  await two.writes(order, { status: "paid", by: two.name });
+
+  one.wakesUp();
+  const late = await pending.answer;
+  return { older, newer, late, stored: await act.stored(order) };
+}
+
+export const gcPause: Scenario = {
+  name: "gc-pause",
+  about: "a worker is paused past the end of its lease, wakes up and writes",
+  acts: [
+    fenced("through the gateway", async (act) => {
+      const outcome = await pausedWorker(act);
+      expectTurns(act, outcome);
+      act.expect("the second lease has the greater token", outcome.newer.token > outcome.older.token);
+      expectRefusal(act, outcome);
+    }),
+    unfenced("control: the same, straight into a table", async (act) => {
+      const outcome = await pausedWorker(act);
+      expectTurns(act, outcome);
+      expectLoss(act, outcome);
+    }),
+  ],
+  proven:
+    "With the fence the paused worker is refused and nothing is lost. Without it the same lock, the same pause and the same writes lose worker 2's update.",
+};
+
+// A worker computes past the end of its lease: its timers, signals and renewals do not run.
+
+async function busyWorker(act: ActRun, beforeWriting: BeforeWriting): Promise<Outcome> {
+  const report = act.resource("reports/7");
+  const [one, two] = await act.workers("worker 1", "worker 2");
+
+  const older = await one.acquires(report);
+  const pending = await one.isAboutToWrite(report, { total: 1, by: one.name }, beforeWriting);
+  act.step("stops", one.name, { text: "computes without a break: no timer of its own runs" });
+
+  const newer = await two.acquires(report);
+  await two.looksAt(report);
+  await two.writes(report, { total: 2, by: two.name });
+
+  one.finishesComputing();
+  const late = await pending.answer;
+  const stored = await act.stored(report);
+  expectTurns(act, { older, newer });
+  return { late, stored };
+}
+
+export const eventLoopStall: Scenario = {
+  name: "event-loop-stall",
+  about: "a worker blocks its own event loop past the end of its lease, and writes",
+  acts: [
+    fenced("through the gateway", async (act) => expectRefusal(act, await busyWorker(act, "trusts"))),
+    fenced("looking at the lease again after the computation", async (act) => {
+      const { late, stored } = await busyWorker(act, "looks_again");
+      act.expect("worker 1 finds out by itself, and does not write", codeOf(late), "lease_over");
+      act.expect("what is stored is worker 2's", stored?.by, "worker 2");
+    }),
+    unfenced("control: straight into a table", async (act) => expectLoss(act, await busyWorker(act, "trusts"))),
+  ],
+  proven:
+    "A worker that was busy past its lease is refused by the fence, and finds out by itself if it looks before it writes. Without either, worker 2's update is lost.",
+};
+
+// The leader of an election is stopped before it writes, another is elected, and the old one wakes.
+
+async function pausedLeader(act: ActRun): Promise<Outcome & Leases & { readonly learns: string | undefined }> {
+  const plan = act.resource("scheduler");
+  const [one, two] = await act.workers("worker 1", "worker 2");
+
+  const older = await one.leads(plan);
+  const pending = await one.isAboutToWrite(plan, { next: "nightly run", by: one.name });
+  const elected = two.leads(plan);
+  await one.isStopped();
+
+  const newer = await elected;
+  await two.looksAt(plan);
+  await two.writes(plan, { next: "backup", by: two.name });
+
+  one.wakesUp();
+  const late = await pending.answer;
+  const learns = await one.learnsOfLoss();
+  return { older, newer, late, learns, stored: await act.stored(plan) };
+}
+
+export const leaderPause: Scenario = {
+  name: "leader-pause",
+  about: "a leader is paused past the end of its term, another is elected, the old one wakes up and writes",
+  acts: [
+    fenced("through the gateway", async (act) => {
+      const outcome = await pausedLeader(act);
+      expectTurns(act, outcome);
+      act.expect("the second term has the greater token", outcome.newer.token > outcome.older.token);
+      expectRefusal(act, outcome);
+      act.expect("worker 1 learns that it does not lead any more", outcome.learns !== undefined);
+    }),
+    unfenced("control: the same election, straight into a table", async (act) => {
+      const outcome = await pausedLeader(act);
+      expectTurns(act, outcome);
+      expectLoss(act, outcome);
+    }),
+  ],
+  proven:
+    "An election cannot stop a leader that stands still from writing when it wakes up. The token of its term does: without the fence the new leader's update is lost.",
+};
+
+// A worker writes in time, and its packet is late: no check by the worker would have helped.
+
+/** A server may end a request that has begun and is not complete after this time. */
+const MAX_DELAY_MS = 5_000;
+const SEND_TIMEOUT_MS = 30_000;
+
+async function delayedPacket(act: ActRun): Promise<Outcome> {
+  const stock = act.resource("stock/9");
+  const { proxy, differing } = await ownConnection(act);
+  const one = await act.worker("worker 1", differing);
+  const two = await act.worker("worker 2");
+  const server = act.route === "gateway" ? "gateway" : "store";
+
+  const older = await one.acquires(stock);
+  const workMs = act.ttlMs - MAX_DELAY_MS;
+  if (workMs > 0) {
+    act.step("remarks", one.name, { text: `is at work for ${workMs} ms` });
+    await act.passes(workMs);
+  }
+  proxy.holdRequests();
+  act.step("breaks", server, { text: "worker 1's packets get stuck on the way" });
+  const sent = one.writes(stock, { left: 4, by: one.name });
+  await proxy.until(({ requests }) => requests.waitingBytes > 0, SEND_TIMEOUT_MS);
+
+  const newer = await two.acquires(stock);
+  await two.looksAt(stock);
+  await two.writes(stock, { left: 3, by: two.name });
+
+  act.step("remarks", server, { text: "worker 1's packets arrive" });
+  proxy.deliver();
+  const late = await sent;
+  const stored = await act.stored(stock);
+  expectTurns(act, { older, newer });
+  return { late, stored };
+}
+
+/** Worker 1 reaches the store through a proxy of its own. */
+async function ownConnection(act: ActRun): Promise<{ readonly proxy: FaultProxy; readonly differing: Differing }> {
+  const { gatewayUrl, databaseUrl } = act.environment;
+  const url = act.route === "gateway" ? gatewayUrl : databaseUrl;
+  const proxy = await FaultProxy.start({ upstream: { host: new URL(url).hostname, port: Number(new URL(url).port) } });
+  act.own({ [Symbol.asyncDispose]: () => proxy.stop() });
+  return { proxy, differing: { [act.route === "gateway" ? "gatewayUrl" : "databaseUrl"]: proxy.urlOf(url) } };
+}
+
+export const delayedWrite: Scenario = {
+  name: "delayed-write",
+  about: "a write that was sent in time arrives after the next holder's",
+  acts: [
+    fenced("through the gateway", async (act) =>
+      expectRefusal(act, await delayedPacket(act), "the late packet is refused: its token is stale"),
+    ),
+    unfenced("control: straight into a table", async (act) => expectLoss(act, await delayedPacket(act), "the late packet is executed")),
+  ],
+  proven: "A write that is late on the network is refused by its token; without the fence it overwrites what came after it.",
+};
