@@ -1,7 +1,7 @@
 // The command line, read and judged before anything starts.
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "@palisade/testkit";
 import { isWithin, type Part, type Scope } from "./measure/part.js";
 import { table } from "./measure/results.js";
 
@@ -24,7 +24,7 @@ const scopes: readonly Scope[] = ["quick", "usual", "all"];
 export function readCommandLine(args: readonly string[], known: readonly Part[]): Asked | undefined {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readArguments({
     args: [...args],
     allowPositionals: true,
     options: { json: text, from: text, beside: text, rounds: text, seconds: text, write: flag, help: flag },

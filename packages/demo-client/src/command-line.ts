@@ -1,5 +1,5 @@
 // The arguments, checked before anything is started. A mistake is one sentence.
-import { parseArgs } from "node:util";
+import { numberOf, readArguments, UsageError } from "@palisade/testkit";
 
 export interface DemoOptions {
   /** Names of scenarios, in the order in which they run. */
@@ -10,10 +10,6 @@ export interface DemoOptions {
   /** How fast it is shown; undefined: as a reader at a terminal needs it. */
   readonly speed: number | undefined;
   readonly ttlMs: number;
-}
-
-export class UsageError extends Error {
-  override readonly name = "UsageError";
 }
 
 export function usage(names: readonly string[]): string {
@@ -33,40 +29,28 @@ With npm, options come after two dashes: npm run demo -- all --html demo.html`;
 
 /** Throws UsageError. */
 export function readCommandLine(args: readonly string[], names: readonly string[]): DemoOptions {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = readArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      list: { type: "boolean" },
+      help: { type: "boolean", short: "h" },
+      json: { type: "boolean" },
+      html: { type: "string" },
+      speed: { type: "string" },
+      ttl: { type: "string" },
+    },
+  });
   const wanted = positionals.length === 0 ? names.slice(0, 1) : positionals;
   const unknown = wanted.find((name) => name !== "all" && !names.includes(name));
   if (unknown !== undefined)
     throw new UsageError(`There is no scenario ${JSON.stringify(unknown)}; there are ${names.join(", ")}, and all.`);
-  const ttlMs = Number(values.ttl ?? 1_000);
-  if (!(Number.isInteger(ttlMs) && ttlMs >= 200 && ttlMs <= 30_000))
-    throw new UsageError(`--ttl takes a whole number from 200 to 30000, not ${JSON.stringify(values.ttl)}.`);
-  const speed = values.speed === undefined ? undefined : Number(values.speed);
-  if (speed !== undefined && !(speed >= 0 && speed <= 1_000))
-    throw new UsageError(`--speed takes a number from 0 to 1000, not ${JSON.stringify(values.speed)}.`);
   return {
     mode: values.help === true ? "help" : values.list === true ? "list" : "play",
     scenarios: wanted.includes("all") ? names : [...new Set(wanted)],
     json: values.json === true,
     htmlFile: values.html,
-    speed,
-    ttlMs,
+    speed: numberOf("--speed", values.speed, { least: 0, most: 1_000, isWhole: false }),
+    ttlMs: numberOf("--ttl", values.ttl, { least: 200, most: 30_000 }) ?? 1_000,
   };
-}
-
-function parsed(args: readonly string[]) {
-  const options = {
-    list: { type: "boolean" },
-    help: { type: "boolean", short: "h" },
-    json: { type: "boolean" },
-    html: { type: "string" },
-    speed: { type: "string" },
-    ttl: { type: "string" },
-  } as const;
-  try {
-    return parseArgs({ args: [...args], options, allowPositionals: true });
-  } catch (error) {
-    const [sentence = ""] = (error as Error).message.split(/\.(?: To specify|\n)/);
-    throw new UsageError(`${sentence.replace(/\.$/, "")}. --help lists what there is.`);
-  }
 }

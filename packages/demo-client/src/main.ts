@@ -3,7 +3,8 @@
 // proven, 2 for arguments that cannot be right.
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { type DemoOptions, readCommandLine, UsageError, usage } from "./command-line.js";
+import { UsageError } from "@palisade/testkit";
+import { type DemoOptions, readCommandLine, usage } from "./command-line.js";
 import { runScenario } from "./engine/act.js";
 import { openEnvironment } from "./engine/environment.js";
 import type { DemoEvent } from "./output/events.js";

@@ -1,5 +1,5 @@
 // What the program can be told, read before anything is started.
-import { parseArgs } from "node:util";
+import { numberOf, readArguments, UsageError } from "@palisade/testkit";
 
 export interface DevOptions {
   /** Of the gateway; its probes answer on the next one. 0 takes any free ones. */
@@ -11,8 +11,6 @@ export interface DevOptions {
   readonly redisUrls: readonly string[] | undefined;
   readonly databaseUrl: string | undefined;
 }
-
-export class UsageError extends Error {}
 
 export const usage = `palisade-dev: five Redis masters, Postgres and the gateway on this machine, until Ctrl-C.
 
@@ -32,8 +30,8 @@ const options = {
 } as const;
 
 /** "help" when that was asked for. */
-export function readArguments(args: readonly string[]): DevOptions | "help" {
-  const values = parsed(args);
+export function readOptions(args: readonly string[]): DevOptions | "help" {
+  const { values } = readArguments({ args: [...args], options });
   if (values.help === true) return "help";
   return {
     port: portOf("--port", values.port, 1),
@@ -44,20 +42,9 @@ export function readArguments(args: readonly string[]): DevOptions | "help" {
   };
 }
 
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options, strict: true }).values;
-  } catch (error) {
-    const [reason] = (error as Error).message.split(". ");
-    throw new UsageError(`${reason}.\n\n${usage}`);
-  }
-}
-
 /** `further` are the ports after it that are taken as well. */
-function portOf(name: string, text: string, further: number): number {
-  const port = Number(text);
-  if (/^\d{1,5}$/.test(text) && port + further <= 65_535) return port;
-  throw new UsageError(`${name} is a port from 0 to ${65_535 - further}, not ${JSON.stringify(text)}.`);
+function portOf(option: string, text: string, further: number): number {
+  return numberOf(option, text, { least: 0, most: 65_535 - further }) ?? 0;
 }
 
 function urlsOf(name: string, text: string, shape: RegExp): readonly string[] {

@@ -2,7 +2,8 @@
 // The program palisade-dev, and `npm run dev`: the stack until Ctrl-C or SIGTERM, with its
 // addresses and a first thing to try. Exit codes: 0 ended by a signal, 1 failed, 2 wrong arguments.
 import { createLocker } from "@palisade/lock";
-import { readArguments, UsageError, usage } from "./command-line.js";
+import { UsageError } from "@palisade/testkit";
+import { readOptions, usage } from "./command-line.js";
 import { API_KEY, type Stack, startStack } from "./stack.js";
 
 const RESOURCE = "orders/42";
@@ -13,7 +14,7 @@ process.exitCode = await main(process.argv.slice(2));
 async function main(args: readonly string[]): Promise<number> {
   const { signalled, isOver } = nextSignal();
   try {
-    const options = readArguments(args);
+    const options = readOptions(args);
     if (options === "help") {
       console.log(usage);
       return 0;

@@ -1,7 +1,7 @@
 // What the programs of this package share: arguments read or refused, progress, whole numbers.
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "@palisade/testkit";
 
 export type Values = Readonly<Record<string, string | boolean | undefined>>;
 
@@ -28,7 +28,7 @@ export async function runCommand(usage: string, args: readonly string[], ask: (v
 export function readValues(args: readonly string[], usage: string): Values {
   const listed = [...usage.matchAll(/^ {2}--([a-z]+)( [A-Z]+)?/gm)];
   const options = listed.map(([, name, value]) => [name, { type: value === undefined ? "boolean" : "string" }] as const);
-  const { values } = parseArgs({ args: [...args], options: { ...Object.fromEntries(options), help: { type: "boolean" as const } } });
+  const { values } = readArguments({ args: [...args], options: { ...Object.fromEntries(options), help: { type: "boolean" as const } } });
   return values as Values;
 }
 

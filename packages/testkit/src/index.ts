@@ -1,5 +1,6 @@
 // Everything the testkit offers, by name; no logic.
 
+export { numberOf, readArguments, UsageError } from "./command-line.js";
 export { connectTo, type DatabaseOptions, queryAt, type TestDatabase, withClient } from "./postgres/databases.js";
 export { localPostgres } from "./postgres/local.js";
 export { type PairOptions, type PostgresOptions, PostgresPair, PostgresServer } from "./postgres/server.js";

@@ -7,8 +7,8 @@ const names = ["gc-pause", "extend"];
 const mistakes: readonly (readonly [readonly string[], string])[] = [
   [["gc-paus"], 'There is no scenario "gc-paus"; there are gc-pause, extend, and all.'],
   [["all", "gc-paus"], 'There is no scenario "gc-paus"; there are gc-pause, extend, and all.'],
-  [["--fast"], "Unknown option '--fast'. --help lists what there is."],
-  [["--ttl"], "Option '--ttl <value>' argument missing. --help lists what there is."],
+  [["--fast"], "Unknown option '--fast'; there are --list, --help, --json, --html, --speed, --ttl."],
+  [["--ttl"], "Option '--ttl <value>' argument missing."],
   [["--ttl", "soon"], '--ttl takes a whole number from 200 to 30000, not "soon".'],
   [["--ttl", "199"], '--ttl takes a whole number from 200 to 30000, not "199".'],
   [["--ttl", "300.5"], '--ttl takes a whole number from 200 to 30000, not "300.5".'],

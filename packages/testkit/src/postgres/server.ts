@@ -66,14 +66,17 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Stops it, copies its data, and starts it again. Of a server of this machine only. */
   async backUp(): Promise<void> {
-    if (this.#host.backUp === undefined) throw new TypeError("only a local server can be backed up: start it with provider local");
-    await this.#host.backUp();
+    await this.#local("backUp");
   }
 
   /** Ends it as `crash` does, and starts it with the data of the last backup. */
   async restoreBackup(): Promise<void> {
-    if (this.#host.restoreBackup === undefined) throw new TypeError("only a local server has backups: start it with provider local");
-    await this.#host.restoreBackup();
+    await this.#local("restoreBackup");
+  }
+
+  async #local(work: "backUp" | "restoreBackup"): Promise<void> {
+    if (this.#host[work] === undefined) throw new TypeError("only a local server has backups: start it with provider local");
+    await this.#host[work]();
   }
 
   /** Connections stay open and nothing answers, until `resume`. */
@@ -102,12 +105,6 @@ export interface PairOptions extends PostgresOptions {
   readonly replication: "sync" | "async";
 }
 
-interface Members {
-  readonly primary: PostgresServer;
-  readonly standby: PostgresServer;
-  readonly replication: FaultProxy;
-}
-
 export class PostgresPair implements AsyncDisposable {
   readonly primary: PostgresServer;
   /** Reads only, until `promote`. */
@@ -115,7 +112,7 @@ export class PostgresPair implements AsyncDisposable {
   /** Between the two: `partition()`, `slow(ms)`, `heal()`. */
   readonly replication: FaultProxy;
 
-  private constructor({ primary, standby, replication }: Members) {
+  private constructor({ primary, standby, replication }: Pick<PostgresPair, "primary" | "standby" | "replication">) {
     this.primary = primary;
     this.standby = standby;
     this.replication = replication;
@@ -145,11 +142,12 @@ export class PostgresPair implements AsyncDisposable {
 
   /** Waits until the standby streams; in a synchronous pair, until the primary counts on it. */
   async joined(): Promise<void> {
-    await until(this.primary.url, {
-      holds: `select from pg_stat_replication where state = 'streaming'
+    await until(
+      this.primary.url,
+      `select from pg_stat_replication where state = 'streaming'
         and (sync_state = 'sync' or current_setting('synchronous_standby_names') = '')`,
-      meaning: "the standby did not join its primary",
-    });
+      "the standby did not join its primary",
+    );
   }
 
   /** Waits until the standby shows all that the primary has committed so far. */
@@ -157,16 +155,17 @@ export class PostgresPair implements AsyncDisposable {
     const { rows } = await withClient(this.primary.url, (client) =>
       client.query<{ lsn: string }>("select pg_current_wal_lsn()::text as lsn"),
     );
-    await until(this.standby.url, {
-      holds: `select where pg_last_wal_replay_lsn() >= '${rows[0]?.lsn}'`,
-      meaning: "the standby did not catch up with its primary",
-    });
+    await until(
+      this.standby.url,
+      `select where pg_last_wal_replay_lsn() >= '${rows[0]?.lsn}'`,
+      "the standby did not catch up with its primary",
+    );
   }
 
   /** The standby becomes a primary that accepts writes; the former primary is not touched. */
   async promote(): Promise<void> {
     await withClient(this.standby.url, (client) => client.query("select pg_promote(wait => false)"));
-    await until(this.standby.url, { holds: "select where not pg_is_in_recovery()", meaning: "the standby was not promoted" });
+    await until(this.standby.url, "select where not pg_is_in_recovery()", "the standby was not promoted");
   }
 
   async stop(): Promise<void> {
@@ -178,13 +177,8 @@ export class PostgresPair implements AsyncDisposable {
   }
 }
 
-interface Condition {
-  /** A query that finds a row once it is true. */
-  readonly holds: string;
-  readonly meaning: string;
-}
-
-async function until(url: string, { holds, meaning }: Condition): Promise<void> {
+/** Until the query finds a row. */
+async function until(url: string, holds: string, meaning: string): Promise<void> {
   await withClient(url, async (client) => {
     const givenUpAt = performance.now() + JOIN_TIMEOUT_MS;
     while ((await client.query(holds)).rowCount === 0) {

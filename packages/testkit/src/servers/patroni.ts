@@ -85,15 +85,6 @@ export interface PatroniOptions {
 const SIZE = 3;
 const WHOLE_WITHIN_MS = 120_000;
 const POLL_MS = 100;
-interface Parts {
-  readonly description: string;
-  readonly nodes: readonly PatroniNode[];
-  readonly etcd: Awaited<ReturnType<typeof startEtcd>>;
-  readonly haproxy: Child;
-  readonly port: number;
-  readonly folder: string;
-  readonly password: string;
-}
 
 export class PatroniCluster implements AsyncDisposable {
   readonly nodes: readonly PatroniNode[];
@@ -101,13 +92,16 @@ export class PatroniCluster implements AsyncDisposable {
   /** Where HAProxy sends to the primary. */
   readonly host = "127.0.0.1";
   readonly port: number;
-  readonly #parts: Parts;
+  readonly #password: string;
+  /** Ends what else there is. */
+  readonly #end: () => Promise<void>;
 
-  private constructor(parts: Parts) {
-    this.#parts = parts;
-    this.nodes = parts.nodes;
-    this.description = parts.description;
-    this.port = parts.port;
+  private constructor(its: Pick<PatroniCluster, "nodes" | "description" | "port">, password: string, end: () => Promise<void>) {
+    this.nodes = its.nodes;
+    this.description = its.description;
+    this.port = its.port;
+    this.#password = password;
+    this.#end = end;
   }
 
   static async start({ configuration }: PatroniOptions): Promise<PatroniCluster> {
@@ -143,7 +137,13 @@ export class PatroniCluster implements AsyncDisposable {
       env: { ...Object.fromEntries(addresses), POSTGRES_LISTEN: `127.0.0.1:${port}` },
       isReady: () => accepts(port),
     });
-    const cluster = new PatroniCluster({ description: programs.description, nodes, etcd, haproxy, port, folder, password });
+    const cluster = new PatroniCluster({ nodes, description: programs.description, port }, password, async () => {
+      await haproxy.kill();
+      await Promise.all(nodes.map((node) => node.killAgent()));
+      await Promise.all(nodes.map((node) => node.stop()));
+      await etcd.stop();
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    });
     try {
       for (const node of nodes) node.startAgent();
       await cluster.whole();
@@ -156,24 +156,20 @@ export class PatroniCluster implements AsyncDisposable {
 
   /** Of the superuser's database, through HAProxy, or through another way to it. */
   url(port = this.port): string {
-    return `postgres://postgres:${this.#parts.password}@${this.host}:${port}/postgres`;
+    return `postgres://postgres:${this.#password}@${this.host}:${port}/postgres`;
   }
 
   /** Fails when none is there within the time that a failover may take. */
   async primary(): Promise<PatroniNode> {
-    for (const giveUpAt = performance.now() + WHOLE_WITHIN_MS; performance.now() < giveUpAt; await sleep(POLL_MS)) {
+    return await this.#until("there is a primary", async () => {
       const answers = await Promise.all(this.nodes.map((node) => node.isPrimary()));
-      const found = this.nodes[answers.indexOf(true)];
-      if (found !== undefined) return found;
-    }
-    throw new Error(`no node became the primary within ${WHOLE_WITHIN_MS} ms: ${this.#lastWords()}`);
+      return this.nodes[answers.indexOf(true)];
+    });
   }
 
   /** One primary, and all others stream from it; one at least is synchronous, if any has to be. */
   async whole(): Promise<void> {
-    for (const giveUpAt = performance.now() + WHOLE_WITHIN_MS; performance.now() < giveUpAt; await sleep(POLL_MS))
-      if (await this.isWhole()) return;
-    throw new Error(`the cluster is not whole after ${WHOLE_WITHIN_MS} ms: ${this.#lastWords()}`);
+    await this.#until("the cluster is whole", async () => (await this.isWhole()) || undefined);
   }
 
   async isWhole(): Promise<boolean> {
@@ -182,8 +178,8 @@ export class PatroniCluster implements AsyncDisposable {
     if (primary === undefined || primaries.filter((one) => one).length !== 1) return false;
     const [state, config, cluster] = await Promise.all([
       primary.state(),
-      primary.ask<Config>("GET", "/config").catch(() => undefined),
-      primary.ask<Members>("GET", "/cluster").catch(() => undefined),
+      primary.ask<{ readonly synchronous_mode?: boolean }>("GET", "/config").catch(() => undefined),
+      primary.ask<{ readonly members?: readonly { readonly role: string }[] }>("GET", "/cluster").catch(() => undefined),
     ]);
     const streaming = state?.replication?.filter(({ state: how }) => how === "streaming") ?? [];
     // Postgres may wait for any standby before Patroni has chosen the one that may take over.
@@ -202,38 +198,30 @@ export class PatroniCluster implements AsyncDisposable {
     const primary = await this.primary();
     const change = { synchronous_mode: false, synchronous_mode_strict: false, maximum_lag_on_failover: 1_000_000_000 };
     await primary.ask("PATCH", "/config", change);
-    for (const giveUpAt = performance.now() + WHOLE_WITHIN_MS; performance.now() < giveUpAt; await sleep(POLL_MS)) {
+    await this.#until("replication is asynchronous", async () => {
       const replication = (await primary.state())?.replication ?? [];
-      if (replication.length === SIZE - 1 && replication.every(({ sync_state: how }) => how === "async")) return;
-    }
-    throw new Error(`replication is not asynchronous after ${WHOLE_WITHIN_MS} ms: ${this.#lastWords()}`);
+      return (replication.length === SIZE - 1 && replication.every(({ sync_state: how }) => how === "async")) || undefined;
+    });
   }
 
   async stop(): Promise<void> {
-    const { haproxy, etcd, nodes, folder } = this.#parts;
-    await haproxy.kill();
+    await this.#end();
     returnPort(this.port);
-    await Promise.all(nodes.map((node) => node.killAgent()));
-    await Promise.all(nodes.map((node) => node.stop()));
-    await etcd.stop();
-    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
 
-  #lastWords(): string {
-    return this.nodes.map((node) => node.lastWords()).join("\n");
+  /** What the question finds, asked again and again. */
+  async #until<Found>(what: string, find: () => Promise<Found | undefined>): Promise<Found> {
+    for (const giveUpAt = performance.now() + WHOLE_WITHIN_MS; performance.now() < giveUpAt; await sleep(POLL_MS)) {
+      const found = await find();
+      if (found !== undefined) return found;
+    }
+    const lastWords = this.nodes.map((node) => node.lastWords()).join("\n");
+    throw new Error(`it is not true after ${WHOLE_WITHIN_MS} ms that ${what}: ${lastWords}`);
   }
-}
-
-interface Config {
-  readonly synchronous_mode?: boolean;
-}
-
-interface Members {
-  readonly members?: readonly { readonly role: string }[];
 }
 
 /** An etcd of several members, which Patroni keeps its cluster in, in a folder that the caller removes. */
