@@ -176,7 +176,7 @@ class RunningGateway implements Gateway {
       documentLimitBytes: Math.max(presetLimits.documentLimitBytes, settings.bodyLimitBytes),
       ...storeSettings,
       ...this.#limits,
-      memory: settings.restoreCheck === "on" ? lock?.fleet : undefined,
+      marks: settings.restoreCheck === "on" ? lock?.fleet : undefined,
       verify: lock === undefined ? undefined : verifyWith(lock, this.#log),
       verifyUnreachable: mode === "open" ? "accept" : "refuse",
       observe: (event) => {

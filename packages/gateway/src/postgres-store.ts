@@ -15,7 +15,7 @@ import {
 import type { FencedStore, HistoryResult, StoreEvent, StoreStats } from "./fenced-store.js";
 import { type StoreLimits, storeLimits } from "./limits.js";
 import { EngineWatch } from "./store/engine.js";
-import { Lineage, type StoreMemory } from "./store/lineage.js";
+import { Lineage, type Marks } from "./store/lineage.js";
 import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import {
@@ -62,12 +62,12 @@ class PostgresStore implements FencedStore {
   constructor(config: StoreConfig, limits: StoreLimits) {
     const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
     const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
-    const { memory } = config;
+    const { marks } = config;
     this.#limits = limits;
     this.#durability = durability;
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
-    this.#lineage = memory === undefined ? undefined : new Lineage(memory, verifyUnreachable);
+    this.#lineage = marks === undefined ? undefined : new Lineage(marks, verifyUnreachable);
     this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
     this.#reads = new ResourceReads(this.#pool, limits.connectTimeoutMs);
     const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
@@ -202,7 +202,7 @@ export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: Store
    */
   readonly verifyUnreachable?: "refuse" | "accept" | undefined;
   /** Where the state of the database is remembered outside of it; absent: not at all. */
-  readonly memory?: StoreMemory | undefined;
+  readonly marks?: Marks | undefined;
   /** For metrics and logs; must not throw. */
   readonly observe?: ((event: StoreEvent) => void) | undefined;
 };

@@ -1,5 +1,5 @@
 // The locker: each public call reads what it was given, waits for the first contact with the nodes,
-// and hands over to the verb that does it.
+// and calls the verb that does it.
 import { FleetCalls } from "./fleet.js";
 import { HeldLease } from "./lease/held-lease.js";
 import { inspectAll, leaderIn, summarize } from "./lease/inspect.js";

@@ -15,7 +15,8 @@ export interface Round<B extends Ballot, Verdict extends string> {
   readonly resources: readonly string[];
   /**
    * By node, as noted before the first byte was sent. A grant, seal or raise of another epoch
-   * is made `epoch_moved`, which does not count (T2).
+   * is made `epoch_moved`, which does not count: a member that was rebuilt meanwhile has not seen
+   * its token, and might help to issue it again (T2).
    */
   readonly epochs?: Ballots<string>;
   /** Filled in as they arrive, also after the verdict. A node that has one already is not asked. */
@@ -119,7 +120,7 @@ export function tallyGrants(ballots: Ballots<GrantBallot | EpochMoved>, rule: Qu
  * Does a quorum store the token where it still has this owner? A node counts if it granted exactly
  * this token or sealed it. One that granted a higher token does not, although its counter is high
  * enough: a later owner of it would have to exceed that token, not the one chosen as the maximum of
- * our own quorum (T1).
+ * our own quorum, and tokens rise from holder to holder (T1).
  */
 export function tallySeals(ballots: Ballots<SealBallot | EpochMoved>, rule: QuorumRule): Verdict {
   return tally(ballots, rule, sealKinds);
@@ -168,7 +169,8 @@ export interface Choice {
 
 /**
  * A token that a quorum granted is safe although another node granted a higher one: that grant
- * might as well not have arrived. Every later quorum meets it, and none grants it twice (T1, T2).
+ * might as well not have arrived. Every later quorum meets it, so tokens rise (T1), and none
+ * grants it twice (T2).
  */
 export function chooseToken(ballots: Ballots<GrantBallot | EpochMoved>, { size, quorum }: QuorumRule): Choice {
   let [token, nodes, highest, most, open] = [0, 0, 0, 0, 0];
@@ -242,7 +244,7 @@ export function leastTtlMs(driftFactor: number): number {
 /**
  * What is left of something that lasts `lastsMs`, after so much time has passed on either clock, of
  * which the larger counts: the monotonic clock stands still while a machine is suspended, the wall
- * clock may be set back (L1). Negative when it is over.
+ * clock may be set back, and a lease ends by local time whatever else happens (L1). Negative when it is over.
  */
 export function remainingMs(lastsMs: number, monotonicPassedMs: number, wallPassedMs: number): number {
   return lastsMs - Math.max(monotonicPassedMs, wallPassedMs);

@@ -240,9 +240,9 @@ export class FakeNode implements LockNode {
   }
 
   onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
-    const place = `${ticket} ${resource}`;
-    const listeners = this.#listeners.get(place) ?? new Set();
-    this.#listeners.set(place, listeners.add(listener));
+    const topic = `${ticket} ${resource}`;
+    const listeners = this.#listeners.get(topic) ?? new Set();
+    this.#listeners.set(topic, listeners.add(listener));
     listener.listening();
     return () => listeners.delete(listener);
   }
@@ -324,9 +324,9 @@ export class FakeNode implements LockNode {
     return waiting;
   }
 
-  #tell([{ name }, { sinceMs, waitedMs }]: readonly [Ticket, Wait], resource: string, place: "first" | "backup"): void {
+  #tell([{ name }, { sinceMs, waitedMs }]: readonly [Ticket, Wait], resource: string, rank: "first" | "backup"): void {
     const listeners = [...(this.#listeners.get(`${name} ${resource}`) ?? [])];
-    for (const listener of listeners) soon(() => listener.released(place, sinceMs + waitedMs));
+    for (const listener of listeners) soon(() => listener.released(rank, sinceMs + waitedMs));
   }
 }
 

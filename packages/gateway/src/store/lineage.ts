@@ -1,13 +1,12 @@
 // Whether this database still has every fence that was raised in it. It counts a beat a second while
 // writes are acknowledged, and the lock's nodes remember the highest: a database that was restored
 // from a backup has fewer, and is not written through before an operator has recovered it (G7).
+import type { Fleet } from "@palisade/lock";
 import { type ReadPool, rowsOf } from "./reads.js";
 import type { Line } from "./slots.js";
 
-/** A number by name, on the lock's nodes, that only rises; 0 only reads. */
-export interface StoreMemory {
-  mark(name: string, atLeast: number): Promise<number>;
-}
+/** The marks on the lock's nodes: numbers by name that only rise; 0 only reads. */
+export type Marks = Pick<Fleet, "mark">;
 
 type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
@@ -26,7 +25,7 @@ const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: []
 export const markOf = (id: string): string => `palisade-gateway/${id}`;
 
 export class Lineage {
-  readonly #memory: StoreMemory;
+  readonly #marks: Marks;
   /** Whether to write while the nodes cannot be asked: as for tokens that raise a fence. */
   readonly #unreachable: "refuse" | "accept";
   /** The database that the nodes were asked about, and the highest beat seen by them or by us. */
@@ -35,8 +34,8 @@ export class Lineage {
   #hasAcknowledged = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(memory: StoreMemory, unreachable: "refuse" | "accept") {
-    this.#memory = memory;
+  constructor(marks: Marks, unreachable: "refuse" | "accept") {
+    this.#marks = marks;
     this.#unreachable = unreachable;
   }
 
@@ -73,7 +72,7 @@ export class Lineage {
 
   async #recall(id: string): Promise<string | undefined> {
     try {
-      const remembered = await this.#memory.mark(markOf(id), 0);
+      const remembered = await this.#marks.mark(markOf(id), 0);
       this.#known = { id, beat: this.#known?.id === id ? Math.max(this.#known.beat, remembered) : remembered };
       this.#recalledAt = performance.now();
       return undefined;
@@ -123,7 +122,7 @@ export class Lineage {
     }
     const beat = Number(done.reply.rows[0]?.[0]);
     known.beat = Math.max(known.beat, beat);
-    await this.#memory.mark(markOf(known.id), beat).catch(() => {
+    await this.#marks.mark(markOf(known.id), beat).catch(() => {
       this.#hasAcknowledged = true; // The next beat is remembered instead.
     });
   }

@@ -79,7 +79,7 @@ const test = base
       recovered: (lost = "unknown") => recover({ databaseUrl: server.url, lock: locker.fleet, by: "test", reason: "test", lost }),
       async open(config = {}) {
         const verify = async (resource: string, token: number) => ((await locker.fleet.issued(resource, token)) ? "issued" : "unissued");
-        const store = await openStore({ databaseUrl: server.url, ...longTimeouts, memory: locker.fleet, verify, ...config });
+        const store = await openStore({ databaseUrl: server.url, ...longTimeouts, marks: locker.fleet, verify, ...config });
         stores.push(store);
         return store;
       },
@@ -132,10 +132,10 @@ test("G7 after a restore nothing is written before the recovery, and afterwards 
   expect(await site.query("select raised::integer, reason from palisade.recoveries")).toEqual([{ raised: 2, reason: "the disk was lost" }]);
 });
 
-test("control: without the memory a restored database accepts the older token over the newer one's update", async ({ site }) => {
+test("control: without the marks a restored database accepts the older token over the newer one's update", async ({ site }) => {
   const { older } = await writeAfterBackup(site);
   await site.server.restoreBackup();
-  const forgetful = await site.open({ memory: undefined });
+  const forgetful = await site.open({ marks: undefined });
   expect(await forgetful.write(put("orders/1", older.token, '"late"'))).toMatchObject({ kind: "accepted" });
 });
 
@@ -201,7 +201,7 @@ test("control: own tables of a restored database that nobody watches take the ol
 });
 
 test("after a restart a gateway confirms own tables by itself, and one without lock nodes leaves them alone", async ({ site }) => {
-  await site.open({ memory: undefined });
+  await site.open({ marks: undefined });
   await site.writeOwn(1);
   await site.server.restart();
   await site.writeOwn(1);
@@ -286,9 +286,9 @@ test("a failover to a synchronous standby asks for no recovery", async ({ site }
 
 test("G7 while the lock cannot be asked what the database had, a new gateway writes only if the operator chose so", async ({ site }) => {
   const silent = { mark: () => Promise.reject(new Error("no quorum")) };
-  const closed = await site.open({ memory: silent, verify: undefined });
+  const closed = await site.open({ marks: silent, verify: undefined });
   expect(await closed.write(put("r", 1, "1"))).toMatchObject(refused);
   expect(await closed.ready()).toMatchObject({ ready: false });
-  const open = await site.open({ memory: silent, verify: undefined, verifyUnreachable: "accept" });
+  const open = await site.open({ marks: silent, verify: undefined, verifyUnreachable: "accept" });
   expect(await open.write(put("r", 1, "1"))).toMatchObject({ kind: "accepted" });
 });

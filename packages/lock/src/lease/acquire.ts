@@ -139,7 +139,7 @@ class Acquisition implements Voters {
   }
 
   // Asks only nodes that have granted by now, and of those only the ones that do not store the
-  // token already. A node seals only for the present owner (T2).
+  // token already. A node seals only for the present owner, so two never end up with one token (T2).
   #sealRound(token: number): Promise<Settled> {
     const { resources } = this.#wanted;
     const question = { resources, owner: this.#owner, token };
@@ -160,7 +160,7 @@ class Acquisition implements Voters {
   }
 
   // The lease counts from before the first byte was sent: the nodes' keys began to run later, so
-  // they outlast it (L2).
+  // they outlast it, and two never hold it at a time (L2).
   #inTime(token: number): Outcome {
     const { clock } = this.#locker;
     const { resources, ttlMs, wait } = this.#wanted;

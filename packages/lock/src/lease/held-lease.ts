@@ -169,7 +169,7 @@ export class HeldLease implements Lease, Deadline {
     const startWallMs = clock.wallMs();
     const lastsMs = this.#validityFrom(startMonotonicMs);
     // A shorter ttl counts at once: the nodes may hold it for less from now on, whether or not
-    // their answers arrive (L2).
+    // their answers arrive, and nobody else may hold it while it counts here (L2).
     if (lastsMs < this.#leftMs()) this.#restart(startMonotonicMs, startWallMs, lastsMs);
     const { verdict, ballots } = await renew(this.#locker, {
       resources: this.resources,

@@ -47,7 +47,7 @@ export function describeLost(resources: readonly string[], lost: Lost, teller: T
  * that is held is named.
  */
 export function describeBallots(ballots: readonly Ballot[], { nodes, policy }: Teller, resources: readonly string[] = []): string {
-  const placeOf = ({ kind, node }: Ballot): string => {
+  const nameOf = ({ kind, node }: Ballot): string => {
     const address = kind === "unreachable" || kind === "quarantined" ? nodes.find(({ name }) => name === node)?.address : undefined;
     return address === undefined ? node : `${node} (${address})`;
   };
@@ -55,14 +55,14 @@ export function describeBallots(ballots: readonly Ballot[], { nodes, policy }: T
   for (const ballot of ballots) {
     const [words, forMs] = describeBallot(ballot, policy.label, resources.length > 1);
     const group = groups.get(words);
-    if (group === undefined) groups.set(words, { nodes: [placeOf(ballot)], atMostMs: forMs });
+    if (group === undefined) groups.set(words, { nodes: [nameOf(ballot)], atMostMs: forMs });
     else {
-      group.nodes.push(placeOf(ballot));
+      group.nodes.push(nameOf(ballot));
       if (forMs !== undefined) group.atMostMs = Math.max(forMs, group.atMostMs ?? 0);
     }
   }
-  const sentences = [...groups].map(([words, { nodes: places, atMostMs }]) => {
-    return `${enumerate(places)} ${atMostMs === undefined ? words : words.replace("#", String(Math.ceil(atMostMs)))}`;
+  const sentences = [...groups].map(([words, { nodes: named, atMostMs }]) => {
+    return `${enumerate(named)} ${atMostMs === undefined ? words : words.replace("#", String(Math.ceil(atMostMs)))}`;
   });
   return sentences.join(", ");
 }

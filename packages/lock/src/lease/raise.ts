@@ -67,8 +67,8 @@ export async function highestToken(locker: LockerState, resource: string, atLeas
   const tokens = ballots.flatMap((ballot) => (ballot.kind === "seen" ? [ballot.token] : [])).sort((a, b) => b - a);
   if (tokens.length < policy.quorum) throw tooFewSaw(resource, ballots, locker);
   const majority = Math.floor(policy.size / 2) + 1;
-  const place = Math.max(1, majority - (policy.size - tokens.length));
-  const token = Math.max(tokens[place - 1] ?? 0, atLeast);
+  const rank = Math.max(1, majority - (policy.size - tokens.length));
+  const token = Math.max(tokens[rank - 1] ?? 0, atLeast);
   const storing = tokens.filter((stored) => stored >= token).length;
   if (storing < policy.quorum) await raiseOnQuorum(locker, { resource, token, remove: "nothing" });
   return token;

@@ -63,7 +63,7 @@ export class LockerState {
   /**
    * Throws RangeError if the fleet is known to allow only shorter leases: a longer one would
    * outlive the time that a node which lost its memory is made to wait, and that node would grant
-   * the resource again (L2).
+   * the resource to a second holder (L2).
    */
   checkTtl(ttlMs: number): void {
     const { maxTtlMs } = this.fleet;
@@ -87,7 +87,10 @@ export interface Won {
   readonly owner: string;
   readonly token: number;
   readonly ttlMs: number;
-  /** Both clocks before the first byte was sent: the lease counts from then (L2). */
+  /**
+   * Both clocks before the first byte was sent: the lease counts from then, so it ends before the
+   * nodes' keys (L2).
+   */
   readonly startMonotonicMs: number;
   readonly startWallMs: number;
   /** The name of the ticket that won it, if one did. */

@@ -13,7 +13,7 @@ const READ_OF_AN_INSTANCE = ["host", "port", "path", "family", "tls", "username"
 /**
  * The servers that a caller named. TypeError or RangeError if one entry is neither a URL of Redis,
  * nor ioredis options that name a server, nor an ioredis instance; RangeError if two lead to the same
- * place.
+ * server.
  */
 export function readSources(sources: readonly unknown[]): readonly ServerSource[] {
   const seen = new Map<string, number>();

@@ -63,12 +63,12 @@ export interface Held {
   readonly remainingMs: number;
   /** Present where it is free, and reserved for a moment for a process that has waited for it. */
   readonly isReserved?: true;
-  /** Present where the caller has a place among those that wait for it there. */
+  /** Present where the caller has a ticket in the queue of those that wait for it there. */
   readonly hasTicket?: true;
 }
 
 /**
- * A grant, seal or raise that must not be counted (T2): after the caller noted the node's
+ * A grant, seal or raise that must not be counted, lest a token be issued twice (T2): after the caller noted the node's
  * epoch and before this answer, another member's memory was rebuilt from this node, and the
  * rebuilding did not see the token that this answer stored. Made by the round that compares
  * epochs; never sent by a node.

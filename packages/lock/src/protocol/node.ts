@@ -38,7 +38,7 @@ export interface ReleaseListener {
    * `first`: it is reserved for this process. `backup`: for the one before it in the queue.
    * `askedAtMs`: sinceMs and waitedMs of what was asked last on that node, added.
    */
-  released(place: "first" | "backup", askedAtMs: number): void;
+  released(rank: "first" | "backup", askedAtMs: number): void;
   /**
    * The node can tell this process: already, for the first time, or again after the connection was
    * lost, and with it perhaps the ticket.
@@ -59,7 +59,8 @@ export interface LockNode {
    * word that every admission of any member gives to the nodes whose floors it reads. An
    * acquisition notes the epochs before its first byte is sent and counts only ballots that carry
    * the same: a ballot with another one was cast after some member's memory had been rebuilt from
-   * this node's floor, so the token it stored was not seen by that rebuilding (T2).
+   * this node's floor, so the token it stored was not seen by that rebuilding, and might be issued
+   * again (T2).
    */
   epoch(): string | undefined;
 

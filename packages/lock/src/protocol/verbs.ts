@@ -22,8 +22,8 @@ import { MAX_TOKEN } from "./token.js";
 
 export interface Keys {
   /**
-   * The node's record: its admission, its fleet, and its floor, the highest token ever stored for
-   * any resource.
+   * The node's record: its admission, its fleet, and its floor: no token that
+   * it ever gave to any resource is higher.
    */
   readonly node: string;
   /** The lock: its value names the owner. */

@@ -285,16 +285,16 @@ export class Subscriptions {
   }
 
   /** What is told of `<ticket> <resource>`, until the returned function is called. */
-  add(place: string, listener: ReleaseListener): () => void {
+  add(topic: string, listener: ReleaseListener): () => void {
     if (this.#isClosed) return () => {};
     this.#client ??= this.#open();
-    const listeners = this.#listeners.get(place) ?? new Set();
-    this.#listeners.set(place, listeners.add(listener));
+    const listeners = this.#listeners.get(topic) ?? new Set();
+    this.#listeners.set(topic, listeners.add(listener));
     if (this.#isHeard) listener.listening();
     else this.#subscribe();
     return () => {
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(place) === listeners) this.#listeners.delete(place);
+      if (listeners.size === 0 && this.#listeners.get(topic) === listeners) this.#listeners.delete(topic);
     };
   }
 
@@ -350,9 +350,9 @@ export class Subscriptions {
 
   // Any client may publish on the channel: other messages are ignored.
   #told(message: string): void {
-    const [, rank, askedAtMs, place = ""] = MESSAGE.exec(message) ?? [];
+    const [, rank, askedAtMs, topic = ""] = MESSAGE.exec(message) ?? [];
     if (rank === undefined) return;
-    for (const listener of [...(this.#listeners.get(place) ?? [])]) listener.released(rank === "0" ? "first" : "backup", Number(askedAtMs));
+    for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener.released(rank === "0" ? "first" : "backup", Number(askedAtMs));
   }
 
   #everyone(): readonly ReleaseListener[] {

@@ -1,6 +1,6 @@
 // May this locker use these nodes? Compares what the nodes recorded at their admission with how the
 // locker is configured, anew with every status that was read. Finds records of an unknown format,
-// another fleet, one server twice and too long a lease; not an empty server in the place of a member
+// another fleet, one server twice and too long a lease; not an empty server in a member's stead
 // (spec/assumptions.md).
 import type { FleetRefusal } from "../protocol/fleet.js";
 import { FORMAT, type NodeStatus } from "./record.js";

@@ -138,7 +138,7 @@ export function markNodes({ members, keys }: Asking, name: string, atLeast: numb
   });
 }
 
-/** The connection rejects after nodeTimeoutMs, and at once where there is none. */
+/** The connection rejects after connectTimeoutMs, and at once where there is none. */
 export function askEach<Answer>(nodes: readonly RedisNode[], ask: (node: RedisNode) => Promise<Answer>): Promise<readonly Asked<Answer>[]> {
   return Promise.all(
     nodes.map(async (node): Promise<Asked<Answer>> => {

@@ -155,7 +155,7 @@ export class Admission {
   /**
    * Nothing is left to do for the nodes that answered. A node that was silent is asked again: it
    * tells nothing of itself when it can answer again on the same connection. So is one that is not
-   * the member in whose place it answers: an operator may clear it.
+   * the member in whose stead it answers: an operator may clear it.
    */
   #rest(): Next {
     this.#fleet.blockedBecause = undefined;

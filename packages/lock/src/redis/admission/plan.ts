@@ -96,7 +96,7 @@ function unfounded(nodes: readonly SeenNode[], { seen, size, unseen }: FleetView
 function keptEverything({ status, isDurable, member }: SeenNode, view: FleetView): boolean {
   const { admission, id, fleet, floor, roster } = status;
   const isComplete = [admission, id, fleet, floor].every((field) => field !== undefined);
-  // In the place of a member whose memory this is, and since then without a break.
+  // In the stead of the member whose memory this is, and since then without a break.
   const isInPlace =
     roster !== undefined && member !== undefined && id === member.id && generationNumber(admission?.generation ?? "") >= member.since;
   // A copy of another node's disk has the same id.
@@ -117,7 +117,7 @@ function isNew({ member, opened, status }: SeenNode): boolean {
 }
 
 /**
- * For how long the member whose place it took has had no vote, at least: those that vote with the
+ * For how long the member that it replaces has had no vote, at least: those that vote with the
  * new one entered its generation after a majority had closed the one before.
  */
 function replacedForMs({ member }: SeenNode, { seen, knownForMs = 0 }: FleetView): number {
