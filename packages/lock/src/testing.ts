@@ -209,7 +209,7 @@ export class FakeNode implements LockNode {
     },
     // All callers run: none stands still.
     callRoll: () => ({ kind: "absent", node: this.name }),
-    inspect: (resource) => {
+    inspect: ({ resources: [resource = ""] }) => {
       const held = this.#held(resource);
       const [holder, owner, remainingMs] =
         held === undefined || held.reservedFor !== undefined
@@ -218,7 +218,7 @@ export class FakeNode implements LockNode {
       const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) } as const;
       return { ...seen, hasWaiters: true, ...(held?.reservedFor === undefined ? {} : { isReserved: true }) };
     },
-    raise: ({ resource, token, remove }) => {
+    raise: ({ resources: [resource = ""], token, remove }) => {
       const there = remove === "holder" ? this.#held(resource) : undefined;
       const held = there?.reservedFor === undefined ? there : undefined;
       this.#store(resource, Math.max(token, this.#token(resource)));

@@ -22,11 +22,12 @@ export async function inspectUntil<Verdict extends string>(
   judge: (ballots: Ballots<InspectBallot>) => Verdict | "open",
 ): Promise<{ readonly verdict: Verdict; readonly ballots: readonly InspectBallot[] }> {
   const ballots = noBallots<InspectBallot>(locker.nodes.length);
+  const asked = { resources: [resource] };
   const verdict = await askAll<InspectBallot, Verdict>(locker, {
     question: "inspect",
-    resources: [resource],
+    resources: asked.resources,
     ballots,
-    ask: (node) => node.ask("inspect", resource),
+    ask: (node) => node.ask("inspect", asked),
     judge,
   });
   return { verdict, ballots: castBallots(ballots) };

@@ -3,16 +3,13 @@
 import { type EpochMoved, type InspectBallot, LockError, type RaiseBallot } from "../protocol/ballot.js";
 import { channels } from "../protocol/events.js";
 import type { ForcedRelease } from "../protocol/fleet.js";
+import type { QuestionOf } from "../protocol/verbs.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import { inspectAll, inspectUntil, summarize, tooFewSaw } from "./inspect.js";
 import { describeBallots } from "./messages.js";
 import type { LockerState } from "./state.js";
 
-interface Raise {
-  readonly resource: string;
-  readonly token: number;
-  readonly remove: "holder" | "nothing";
-}
+type Raise = QuestionOf<"raise">;
 
 /** An admission changes every epoch once. */
 const MAX_TRIES = 4;
@@ -52,7 +49,7 @@ export async function wasIssued(locker: LockerState, resource: string, token: nu
   const judge = (cast: Ballots<InspectBallot>): StoredVerdict => tallyStored(token, cast, policy);
   const { verdict, ballots } = await inspectUntil<Exclude<StoredVerdict, "open">>(locker, resource, judge);
   if (verdict === "silent") throw tooFewSaw(resource, ballots, locker);
-  if (verdict === "partly") await raiseOnQuorum(locker, { resource, token, remove: "nothing" });
+  if (verdict === "partly") await raiseOnQuorum(locker, { resources: [resource], token, remove: "nothing" });
   return verdict !== "unissued";
 }
 
@@ -70,7 +67,7 @@ export async function highestToken(locker: LockerState, resource: string, atLeas
   const rank = Math.max(1, majority - (policy.size - tokens.length));
   const token = Math.max(tokens[rank - 1] ?? 0, atLeast);
   const storing = tokens.filter((stored) => stored >= token).length;
-  if (storing < policy.quorum) await raiseOnQuorum(locker, { resource, token, remove: "nothing" });
+  if (storing < policy.quorum) await raiseOnQuorum(locker, { resources: [resource], token, remove: "nothing" });
   return token;
 }
 
@@ -85,14 +82,14 @@ export async function forceRelease(locker: LockerState, resource: string, reason
   const before = summarize(resource, ballots, policy);
   if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, locker);
   const least = before.token + 1;
-  await raiseOnQuorum(locker, { resource, token: least, remove: "nothing" });
-  const raised = await raiseOnQuorum(locker, { resource, token: least, remove: "holder" });
+  await raiseOnQuorum(locker, { resources: [resource], token: least, remove: "nothing" });
+  const raised = await raiseOnQuorum(locker, { resources: [resource], token: least, remove: "holder" });
   const removed = new Set<string>();
   for (const ballot of raised) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
   // A lease taken after the inspection may have been given the very number of the first raise, and
   // then have been removed as well.
   const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
-  if (fence > least) await raiseOnQuorum(locker, { resource, token: fence, remove: "nothing" });
+  if (fence > least) await raiseOnQuorum(locker, { resources: [resource], token: fence, remove: "nothing" });
   const done = { before, removed: [...removed], fence, ballots: raised };
   if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
   return done;
@@ -114,8 +111,8 @@ async function raiseOnQuorum(locker: LockerState, question: Raise): Promise<read
       ballots.filter(({ kind }) => kind !== "raised"),
       locker,
     );
-    const message = `${raised} of ${size} nodes raised the token of ${question.resource} to ${question.token}, ${quorum} needed; ${others}`;
-    throw new LockError("LOCK_NO_QUORUM", message, { resources: [question.resource], ballots });
+    const message = `${raised} of ${size} nodes raised the token of ${question.resources[0]} to ${question.token}, ${quorum} needed; ${others}`;
+    throw new LockError("LOCK_NO_QUORUM", message, { resources: question.resources, ballots });
   }
 }
 
@@ -124,7 +121,7 @@ async function raiseOnce(locker: LockerState, question: Raise): Promise<Ballots<
   const ballots = noBallots<RaiseBallot | EpochMoved>(nodes.length);
   await askAll<RaiseBallot | EpochMoved, "all">(locker, {
     question: "raise",
-    resources: [question.resource],
+    resources: question.resources,
     epochs: nodes.map((node) => node.epoch()),
     ballots,
     ask: (node) => node.ask("raise", question),

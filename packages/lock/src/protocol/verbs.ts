@@ -55,9 +55,13 @@ export function keysOf(namespace: string, inbox = ""): Keys {
   };
 }
 
-export interface Ownership {
-  /** One or more; taken all or none. */
+/** What every question names. */
+export interface Asked {
+  /** One or more: of several all are taken, or none. Only one is inspected, or raised. */
   readonly resources: readonly string[];
+}
+
+export interface Ownership extends Asked {
   /** The secret of one acquisition. */
   readonly owner: string;
 }
@@ -101,7 +105,7 @@ export interface Heard {
   readonly epoch: string;
 }
 
-interface VerbOf<Question, Answer> {
+interface VerbOf<Question extends Asked, Answer> {
   /** The name of its file in redis/lua, without the ending. Verbs may share a script. */
   readonly script: "grant" | "claim" | "seal" | "extend" | "heal" | "release" | "inspect" | "raise";
   /**
@@ -114,7 +118,6 @@ interface VerbOf<Question, Answer> {
   again?(question: Question): Question | undefined;
   /** Asked alone, for one resource, it takes the confirmed record along (RedisNode). */
   readonly confirmsRecord?: true;
-  resourcesOf(question: Question): readonly string[];
   // At the beginning of ARGV, once for all requests of one call, which are alike in the first and
   // the last of these:
   ttlOf?(question: Question): number;
@@ -129,13 +132,12 @@ interface VerbOf<Question, Answer> {
 }
 
 /** What a script call needs to know of any verb. */
-export type AnyVerb = VerbOf<unknown, Ballot>;
+export type AnyVerb = VerbOf<Asked, Ballot>;
 
-function verb<Question, Answer>(given: VerbOf<Question, Answer>): VerbOf<Question, Answer> {
+function verb<Question extends Asked, Answer>(given: VerbOf<Question, Answer>): VerbOf<Question, Answer> {
   return given;
 }
 
-const resourcesOf = ({ resources }: { readonly resources: readonly string[] }): readonly string[] => resources;
 const ttlOf = ({ ttlMs }: { readonly ttlMs: number }): number => ttlMs;
 const leastTokenOf = ({ leastToken = 0 }: GrantQuestion): number => leastToken;
 
@@ -145,7 +147,6 @@ export const verbs = {
     script: "grant",
     needs: "admission",
     confirmsRecord: true,
-    resourcesOf,
     ttlOf,
     leastTokenOf,
     write(args, { owner, label }) {
@@ -159,7 +160,6 @@ export const verbs = {
   claim: verb<ClaimQuestion, GrantBallot>({
     script: "claim",
     needs: "admission",
-    resourcesOf,
     ttlOf,
     leastTokenOf,
     ticketOf: ({ wait }) => wait.ticket ?? "",
@@ -178,7 +178,6 @@ export const verbs = {
   seal: verb<Ownership & { readonly token: number }, SealBallot>({
     script: "seal",
     needs: "admission",
-    resourcesOf,
     write(args, { owner, token }) {
       args.push(`${owner}|`, String(token));
     },
@@ -189,7 +188,6 @@ export const verbs = {
   extend: verb<Ownership & { readonly ttlMs: number }, ExtendBallot>({
     script: "extend",
     needs: "admission",
-    resourcesOf,
     ttlOf,
     write(args, { owner }) {
       args.push(`${owner}|`);
@@ -204,7 +202,6 @@ export const verbs = {
   heal: verb<GrantQuestion & { readonly token: number }, ExtendBallot>({
     script: "heal",
     needs: "admission",
-    resourcesOf,
     ttlOf,
     write(args, { owner, label, token }) {
       args.push(`${owner}|${label}`, String(token));
@@ -222,7 +219,6 @@ export const verbs = {
     needs: "nothing",
     // By the time that it is sent again, the ticket may be that of another caller of this process.
     again: (question) => (question.ticket === undefined ? question : { ...question, ticket: undefined }),
-    resourcesOf,
     write(args, { owner, tells, ticket }, keys) {
       args.push(`${owner}|${tells ? 1 : 0}${ticket === undefined ? "" : keys.inbox + ticket}`);
     },
@@ -230,11 +226,10 @@ export const verbs = {
   }),
 
   /** The caller waits no longer: its ticket and what is reserved for it go to the next. */
-  leave: verb<{ readonly resources: readonly string[]; readonly ticket?: string }, ReleaseBallot>({
+  leave: verb<Asked & { readonly ticket?: string }, ReleaseBallot>({
     script: "release",
     needs: "nothing",
     again: (question) => question,
-    resourcesOf,
     write(args, { ticket = "" }, keys) {
       args.push(`~${keys.inbox}${ticket}|1`);
     },
@@ -245,20 +240,18 @@ export const verbs = {
    * The first 64 in the queue are told, and ask again; the ticket of a process that stands still is
    * gone. Late, it would take the places of those that wait by then: it is asked once only.
    */
-  callRoll: verb<{ readonly resources: readonly string[] }, ReleaseBallot>({
+  callRoll: verb<Asked, ReleaseBallot>({
     script: "release",
     needs: "nothing",
-    resourcesOf,
     write(args) {
       args.push("~|1");
     },
     read: readReleased,
   }),
 
-  inspect: verb<string, InspectBallot>({
+  inspect: verb<Asked, InspectBallot>({
     script: "inspect",
     needs: "admission",
-    resourcesOf: (resource) => [resource],
     write(args) {
       args.push("");
     },
@@ -282,10 +275,9 @@ export const verbs = {
    * Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also
    * deletes the lock key and tells the next in the queue.
    */
-  raise: verb<{ readonly resource: string; readonly token: number; readonly remove: "holder" | "nothing" }, RaiseBallot>({
+  raise: verb<Asked & { readonly token: number; readonly remove: "holder" | "nothing" }, RaiseBallot>({
     script: "raise",
     needs: "admission",
-    resourcesOf: ({ resource }) => [resource],
     write(args, { token, remove }) {
       args.push(String(token), remove);
     },
@@ -297,8 +289,8 @@ export const verbs = {
 };
 
 export type Verb = keyof typeof verbs;
-export type QuestionOf<V extends Verb> = (typeof verbs)[V] extends VerbOf<infer Question, infer _> ? Question : never;
-export type BallotOf<V extends Verb> = ((typeof verbs)[V] extends VerbOf<infer _, infer Answer> ? Answer : never) | Unreachable;
+export type QuestionOf<V extends Verb> = Parameters<(typeof verbs)[V]["write"]>[1];
+export type BallotOf<V extends Verb> = ReturnType<(typeof verbs)[V]["read"]> | Unreachable;
 /** What answers every verb. */
 export type Answers = { readonly [V in Verb]: (question: QuestionOf<V>) => BallotOf<V> };
 

@@ -1,11 +1,10 @@
 // From questions to script calls and back: which requests travel in one call, the words of that call,
 // encoded once for all nodes of a fleet, and how a reply is divided among the requests.
-import { type AnyVerb, type Keys, list, text } from "../protocol/verbs.js";
+import { type AnyVerb, type Asked, type Keys, list, text } from "../protocol/verbs.js";
 
-/** One script call by itself, outside of the pipeline. */
+/** One call of a script that is no verb's, outside of the pipeline. KEYS are the node's record and the marks. */
 export interface ScriptCall<Reply> {
   readonly source: string;
-  readonly keys: readonly string[];
   readonly args: readonly string[];
   read(reply: unknown): Reply;
 }
@@ -13,7 +12,7 @@ export interface ScriptCall<Reply> {
 /** One request to one node. */
 export interface Request {
   readonly verb: AnyVerb;
-  readonly question: unknown;
+  readonly question: Asked;
 }
 
 /**
@@ -33,18 +32,14 @@ const MAX_RESOURCES_PER_CALL = 1_024;
 export function endOfBatch(queue: readonly Request[], start: number): number {
   const first = queue[start];
   if (first === undefined) return start;
-  const resources = resourcesIn(first);
+  const resources = first.question.resources.length;
   const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL, start + Math.ceil(MAX_RESOURCES_PER_CALL / resources));
   let end = start + 1;
   for (; end < limit; end++) {
     const next = queue[end];
-    if (next?.verb.script !== first.verb.script || resourcesIn(next) !== resources || !isAlike(next, first)) break;
+    if (next?.verb.script !== first.verb.script || next.question.resources.length !== resources || !isAlike(next, first)) break;
   }
   return end;
-}
-
-function resourcesIn({ verb, question }: Request): number {
-  return verb.resourcesOf(question).length;
 }
 
 /** In what all requests of one call share. */
@@ -119,13 +114,13 @@ function encoded(batch: Batch, keys: Keys): EncodedCall {
   }
   if (verb.ticketOf !== undefined) args.push(keys.inbox + verb.ticketOf(question));
   for (const each of batch) {
-    for (const resource of each.verb.resourcesOf(each.question)) {
+    for (const resource of each.question.resources) {
       named.push(keys.lock(resource));
       if (votes) named.push(keys.token(resource));
     }
     each.verb.write(args, each.question, keys);
   }
-  const confirmsRecord = verb.confirmsRecord === true && batch.length === 1 && resourcesIn(batch[0]) === 1;
+  const confirmsRecord = verb.confirmsRecord === true && batch.length === 1 && question.resources.length === 1;
   return new EncodedCall(verb, { keys: named, args }, confirmsRecord);
 }
 

@@ -24,12 +24,8 @@ export interface ConnectSettings {
  * rejects. Calls are executed in the order in which they were made.
  */
 export interface Link {
-  /** The server accepted the connection. */
-  on(event: "connect", told: () => void): unknown;
-  /** It can be asked. */
-  on(event: "ready", told: () => void): unknown;
-  /** The connection is gone, or was not made. */
-  on(event: "close", told: () => void): unknown;
+  /** The server accepted the connection; it can be asked; the connection is gone, or was not made. */
+  on(event: "connect" | "ready" | "close", told: () => void): unknown;
   /** Why; `close` follows. */
   on(event: "error", told: (error: unknown) => void): unknown;
   /** Something was published on the channel that was joined. */
@@ -72,14 +68,6 @@ interface ConnectionSettings extends ConnectSettings {
   readonly onDown: (cause: string) => void;
 }
 
-/** Ignored: 'error' and 'close' carry the same information. */
-function toldByEvents(): void {}
-
-/** Ignored: a server may hide the id of the connection, or refuse to end one; both only help. */
-function notTold(): undefined {
-  return undefined;
-}
-
 export class Connection {
   readonly #settings: ConnectionSettings;
   readonly #clock: Clock;
@@ -110,14 +98,15 @@ export class Connection {
       this.#met = resolve;
     });
     this.#client = settings.openLink(settings.source, settings);
-    // Every failure ends in `close`, where it is handled; `error` only says why.
+    // Every failure ends in `close`, where it is handled; `error` only says why, and what `connect`
+    // rejects with is the same.
     this.#client.on("error", (error: unknown) => {
       this.#trouble = causeOf(error);
     });
     this.#client.on("connect", () => this.#limitGreeting());
     this.#client.on("ready", () => this.#greet());
     this.#client.on("close", () => this.#lost());
-    this.#client.connect().catch(toldByEvents);
+    this.#client.connect().catch(() => {});
   }
 
   get isUp(): boolean {
@@ -149,7 +138,7 @@ export class Connection {
   }
 
   async #teachSameServer(): Promise<void> {
-    const { runId } = await this.run(status(this.#settings.keys));
+    const { runId } = await this.run(status);
     if (runId !== this.#runId) {
       this.breakOff("another server answers");
       throw new Error("NOSCRIPT");
@@ -162,8 +151,7 @@ export class Connection {
    * gives.
    */
   async run<Reply>(call: ScriptCall<Reply>): Promise<Reply> {
-    const asked = this.#client.eval(call.source, call.keys.length, ...call.keys, ...call.args);
-    return call.read(await this.#inTime(asked));
+    return call.read(await this.#inTime(this.#eval(call)));
   }
 
   /** A setting of the server, or undefined if it is hidden. */
@@ -246,20 +234,15 @@ export class Connection {
 
   /** Asks for the node's status and the id of this connection, then loads the scripts. */
   async #firstRequests(): Promise<NodeStatus> {
-    const { keys, retentionMs } = this.#settings;
-    const statusCall = status(keys);
-    const [answer, id] = await Promise.all([
-      this.#client.eval(statusCall.source, statusCall.keys.length, ...statusCall.keys),
-      this.#client.call("CLIENT", "ID").catch(notTold),
-    ]);
-    const known = statusCall.read(answer);
+    const [answer, id] = await Promise.all([this.#eval(status), this.#client.call("CLIENT", "ID").catch(() => undefined)]);
+    const known = status.read(answer);
     if (known.role !== "master") throw new Error("READONLY");
     if (Number.parseInt(known.version, 10) < 7)
       throw new Error(`version ${known.version} is too old: Redis 7 or newer, or Valkey, is needed`);
     await this.#endPredecessor(known.runId);
     this.#predecessor = typeof id === "number" ? { runId: known.runId, id } : undefined;
     this.#runId = known.runId;
-    this.#scripts = scriptsFor(known, retentionMs);
+    this.#scripts = scriptsFor(known, this.#settings.retentionMs);
     await this.#teach();
     return known;
   }
@@ -269,8 +252,7 @@ export class Connection {
    * scripts, which the lock needs anyway.
    */
   async #teach(): Promise<void> {
-    const { keys } = this.#settings;
-    await Promise.all(Object.values(this.#scripts ?? {}).map(({ source }) => this.#client.eval(source, 1, keys.node)));
+    await Promise.all(Object.values(this.#scripts ?? {}).map(({ source }) => this.#eval({ source, args: [] })));
   }
 
   /**
@@ -282,7 +264,12 @@ export class Connection {
     if (this.#predecessor?.runId !== runId) return;
     // Where this is not allowed, or the connection is gone already, the time to live frees the
     // resource.
-    await this.#client.call("CLIENT", "KILL", "ID", String(this.#predecessor.id)).catch(notTold);
+    await this.#client.call("CLIENT", "KILL", "ID", String(this.#predecessor.id)).catch(() => {});
+  }
+
+  #eval({ source, args }: Pick<ScriptCall<unknown>, "source" | "args">): Promise<unknown> {
+    const { node, marks } = this.#settings.keys;
+    return this.#client.eval(source, 2, node, marks, ...args);
   }
 
   #inTime<T>(asked: Promise<T>): Promise<T> {

@@ -78,7 +78,7 @@ async function probeNode(fleet: RedisFleet, node: RedisNode): Promise<readonly F
     });
   try {
     const askedAt = fleet.clock.wallMs();
-    const seen = await node.connection.run(status(fleet.keys));
+    const seen = await node.connection.run(status);
     checkClock(report, seen, { askedAt, answeredAt: fleet.clock.wallMs() });
     checkFloor(report, seen, fleet.clock.wallMs());
     checkAdmission(report, node, fleet);
@@ -240,7 +240,11 @@ export async function probeLock(node: RedisNode, clock: Clock, forMs: number): P
   if (granted.kind === "granted") {
     // Refused, it gets a ticket and marks the lock, and the release then looks for waiters.
     const wait = { sinceMs: clock.wallMs(), waitedMs: 0 };
-    ballots.push(await node.ask("claim", { ...asking(), wait }), await node.ask("extend", mine), await node.ask("inspect", RESOURCE));
+    ballots.push(
+      await node.ask("claim", { ...asking(), wait }),
+      await node.ask("extend", mine),
+      await node.ask("inspect", { resources: [RESOURCE] }),
+    );
     ballots.push(await node.ask("seal", { ...mine, token: granted.token + AHEAD }));
   }
   const released = await node.ask("release", { ...mine, tells: true });

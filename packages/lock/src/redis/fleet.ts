@@ -277,7 +277,7 @@ export class RedisFleet {
     for (const node of this.#members) {
       const otherServer = this.#id === undefined ? undefined : notTheMember(node, this.#id, before);
       const cause = refusal?.message ?? otherServer;
-      node.exclude(cause === undefined ? undefined : `FLEET_MISMATCH: ${cause}`);
+      node.exclusion = cause === undefined ? undefined : `FLEET_MISMATCH: ${cause}`;
       if (otherServer === undefined) before.push(node);
     }
   }

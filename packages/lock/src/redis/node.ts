@@ -6,7 +6,7 @@ import type { Clock } from "../platform/clock.js";
 import type { Ballot, Quarantined } from "../protocol/ballot.js";
 import type { NodeEvent } from "../protocol/events.js";
 import type { LockNode, ReleaseListener, Reply, ServerSource } from "../protocol/node.js";
-import { type AnyVerb, type BallotOf, type Keys, type QuestionOf, type Verb, verbs } from "../protocol/verbs.js";
+import { type AnyVerb, type Asked, type BallotOf, type Keys, type QuestionOf, type Verb, verbs } from "../protocol/verbs.js";
 import type { BatchEncoder } from "./calls.js";
 import { Connection, type ConnectSettings, causeOf, type Link, type OpenLink } from "./connection.js";
 import { PendingReleases, Pipeline } from "./pipeline.js";
@@ -50,13 +50,18 @@ export class RedisNode implements LockNode {
   #vote: Vote | undefined;
   /** The id of the member that was once found here: it stays when the memory is lost. */
   memberId: string | undefined;
-  #status: NodeStatus | undefined;
+  /** As last read. */
+  status: NodeStatus | undefined;
   #isQuarantined = false;
   #readyAt: number | undefined;
   #seenFirst: { readonly nonce: string; readonly atMs: number } | undefined;
-  #blockedBecause: string | undefined;
-  /** Why this locker must not use the fleet. */
-  #exclusion: string | undefined;
+  /** Why nothing can be done for it. */
+  blockedBecause: string | undefined;
+  /**
+   * Why another server answers in its place, or this locker must not use the fleet: then every request
+   * but those that give back is answered with `unreachable` and this cause.
+   */
+  exclusion: string | undefined;
   /** The cause last reported: a node that stays away is reported once. */
   #reportedCause: string | undefined;
 
@@ -92,12 +97,7 @@ export class RedisNode implements LockNode {
 
   /** It is admitted, and votes in the generation that this locker counts. */
   get isVoter(): boolean {
-    return this.#exclusion === undefined && !this.#isQuarantined && this.#vote?.generation === this.#settings.votingIn.generation;
-  }
-
-  /** As last read. */
-  get status(): NodeStatus | undefined {
-    return this.#status;
+    return this.exclusion === undefined && !this.#isQuarantined && this.#vote?.generation === this.#settings.votingIn.generation;
   }
 
   get isQuarantined(): boolean {
@@ -108,14 +108,8 @@ export class RedisNode implements LockNode {
     return this.#subscriptions.trouble;
   }
 
-  /** Another server answers in its place, or this locker must not use the fleet. */
   get isExcluded(): boolean {
-    return this.#exclusion !== undefined;
-  }
-
-  /** Why, in words. */
-  get exclusion(): string | undefined {
-    return this.#exclusion;
+    return this.exclusion !== undefined;
   }
 
   /** In how many milliseconds it can be admitted, where known. */
@@ -143,15 +137,14 @@ export class RedisNode implements LockNode {
     this.#confirmedRecord = record;
     this.#vote = { epoch, generation: generationIn(epoch) };
     this.#isQuarantined = false;
-    this.#blockedBecause = undefined;
+    this.blockedBecause = undefined;
     if (this.#vote.generation !== this.#settings.votingIn.generation) this.#settings.onNews();
     return this.#vote;
   }
 
   /** What it answers while it is not admitted. */
   quarantined(): Quarantined {
-    const { readyInMs } = this;
-    const reason = this.#blockedBecause;
+    const { readyInMs, blockedBecause: reason } = this;
     return {
       kind: "quarantined",
       node: this.name,
@@ -162,17 +155,8 @@ export class RedisNode implements LockNode {
 
   /** Called by the admission with what it has just read of this node. */
   noteStatus(status: NodeStatus): void {
-    this.#status = status;
+    this.status = status;
     this.noteRecord(isAdmitted(status) ? status.admitted : "");
-  }
-
-  /** Why nothing can be done for it. */
-  noteBlocked(reason: string): void {
-    this.#blockedBecause = reason;
-  }
-
-  get blockedBecause(): string | undefined {
-    return this.#blockedBecause;
   }
 
   /**
@@ -189,19 +173,11 @@ export class RedisNode implements LockNode {
     this.#readyAt = ms === undefined ? undefined : this.#settings.clock.monotonicMs() + ms;
   }
 
-  /**
-   * From now on every request but a release is answered with `unreachable` and this cause;
-   * undefined lets it vote again.
-   */
-  exclude(cause: string | undefined): void {
-    this.#exclusion = cause;
-  }
-
   ask<V extends Verb>(verb: V, question: QuestionOf<V>): Reply<BallotOf<V>>;
-  ask(name: Verb, question: unknown): Reply<Ballot> {
+  ask(name: Verb, question: Asked): Reply<Ballot> {
     const verb = verbs[name] as AnyVerb;
     // What gives back is sent in any case, behind what may have been granted.
-    const cause = verb.needs === "nothing" ? undefined : (this.#exclusion ?? this.#pipeline.silence);
+    const cause = verb.needs === "nothing" ? undefined : (this.exclusion ?? this.#pipeline.silence);
     if (cause !== undefined) return Promise.resolve({ kind: "unreachable", node: this.name, cause, unsent: true });
     return this.#pipeline.ask(verb, question);
   }

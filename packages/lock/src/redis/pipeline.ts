@@ -4,7 +4,7 @@
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Quarantined, Unreachable } from "../protocol/ballot.js";
 import type { Reply } from "../protocol/node.js";
-import type { AnyVerb, Heard } from "../protocol/verbs.js";
+import type { AnyVerb, Asked, Heard } from "../protocol/verbs.js";
 import { type Batch, type BatchEncoder, endOfBatch, type Request, readCall } from "./calls.js";
 import { type Connection, causeOf, causeOfText, otherGeneration } from "./connection.js";
 import type { Vote } from "./record.js";
@@ -68,7 +68,7 @@ export class Pipeline {
   }
 
   /** The node's ballot, or why there is none. Never rejects. */
-  ask(verb: AnyVerb, question: unknown): Reply<Ballot> {
+  ask(verb: AnyVerb, question: Asked): Reply<Ballot> {
     const { encoder, stream, votingIn } = this.#settings;
     const pending = new PendingReply(verb, question, votingIn.generation);
     if (!stream.isUp) {
@@ -293,13 +293,13 @@ export class Pipeline {
  */
 export class PendingReply implements Request, Reply<Ballot> {
   readonly verb: AnyVerb;
-  readonly question: unknown;
+  readonly question: Asked;
   /** The generation in which it was asked: an answer of another one does not count. */
   readonly generation: string;
   #ballot: Ballot | undefined;
   #callback: ((ballot: Ballot) => void) | undefined;
 
-  constructor(verb: AnyVerb, question: unknown, generation: string) {
+  constructor(verb: AnyVerb, question: Asked, generation: string) {
     this.verb = verb;
     this.question = question;
     this.generation = generation;
@@ -337,7 +337,7 @@ export class PendingReleases {
   readonly #onDropped: (count: number, reason: string) => void;
   #releases: PendingRelease[] = [];
   /** By question. */
-  readonly #refusedSince = new WeakMap<object, number>();
+  readonly #refusedSince = new WeakMap<Asked, number>();
   #dropped = 0;
   /** How many there are. A field, since every reply reads it. */
   size = 0;
@@ -367,8 +367,8 @@ export class PendingReleases {
   addRefused({ verb, question: asked }: Request, now: number): boolean {
     const question = verb.again?.(asked);
     if (question === undefined) return false;
-    const since = this.#refusedSince.get(question as object) ?? now;
-    this.#refusedSince.set(question as object, since);
+    const since = this.#refusedSince.get(question) ?? now;
+    this.#refusedSince.set(question, since);
     if (now - since <= this.#lifeMs) this.add({ verb, question }, now);
     return true;
   }

@@ -2,7 +2,7 @@
 // and so on; and the scripts that read and change it, their arguments and replies. When they are
 // called is decided in admission/.
 import { createHash } from "node:crypto";
-import { GarbageReply, type Keys } from "../protocol/verbs.js";
+import { GarbageReply } from "../protocol/verbs.js";
 import type { ScriptCall } from "./calls.js";
 import { scripts } from "./lua.generated.js";
 
@@ -205,8 +205,9 @@ export function isClosed(status: NodeStatus): boolean {
   return status.admission?.mark === "closed" && isOfThisRun(status);
 }
 
-function words(reply: unknown, length: number): readonly string[] {
-  if (Array.isArray(reply) && reply.length === length && reply.every((word) => typeof word === "string")) return reply;
+function words(reply: unknown, length?: number): readonly string[] {
+  const isOne = Array.isArray(reply) && (length === undefined || reply.length === length);
+  if (isOne && reply.every((word) => typeof word === "string")) return reply;
   throw new GarbageReply(reply);
 }
 
@@ -220,15 +221,15 @@ function number(word: string | undefined): number | undefined {
 
 const STATUS_WORDS = 14;
 
-export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
+export const status: ScriptCall<NodeStatus> = {
   source: scripts.status,
-  keys: [keys.node],
   args: [],
   read(reply) {
     const [runId, version, role, replicated, time, format = "", ...record] = words(reply, STATUS_WORDS);
     if (!runId || !version || !role) throw new GarbageReply(reply);
     const isKnown = format === "" || format === FORMAT;
     const timeMs = number(time) ?? 0;
+    const [floor, admitted = "", id, fleet, durable, members = "", since, promised] = isKnown ? record : [];
     return {
       runId,
       version,
@@ -236,27 +237,18 @@ export const status = (keys: Keys): ScriptCall<NodeStatus> => ({
       isReplicated: replicated === "1",
       timeMs,
       unknownFormat: isKnown ? undefined : format,
-      ...readRecord(isKnown ? record : [], timeMs),
+      floor: number(floor),
+      admitted,
+      admission: admitted === "" ? undefined : readAdmissionRecord(admitted),
+      id: text(id),
+      fleet: text(fleet),
+      wasDurable: durable === "1",
+      roster: members === "" ? undefined : readRoster(members),
+      openForMs: Math.max(0, timeMs - (number(since) ?? 0)),
+      promised: number(promised) ?? 0,
     };
   },
-});
-
-type RecordFields = Omit<NodeStatus, "runId" | "version" | "role" | "isReplicated" | "timeMs" | "unknownFormat">;
-
-function readRecord(record: readonly string[], timeMs: number): RecordFields {
-  const [floor, admitted = "", id, fleet, durable, members = "", since, promised] = record;
-  return {
-    floor: number(floor),
-    admitted,
-    admission: admitted === "" ? undefined : readAdmissionRecord(admitted),
-    id: text(id),
-    fleet: text(fleet),
-    wasDurable: durable === "1",
-    roster: members === "" ? undefined : readRoster(members),
-    openForMs: Math.max(0, timeMs - (number(since) ?? 0)),
-    promised: number(promised) ?? 0,
-  };
-}
+};
 
 export interface OpenAdmissionArguments {
   readonly nonce: string;
@@ -287,9 +279,8 @@ export interface OpenAdmission {
 }
 
 /** Opens the admission, or undefined if the node is admitted. */
-export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
+export const openAdmission = (given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
   source: scripts.openAdmission,
-  keys: [keys.node],
   args: [given.nonce, given.id, String(given.wallMs), String(given.maxTtlMs), String(given.since), given.founding],
   read(reply) {
     if (Array.isArray(reply) && reply[0] === "1") return undefined;
@@ -310,9 +301,8 @@ export const openAdmission = (keys: Keys, given: OpenAdmissionArguments): Script
  * The floor of an admitted node of this generation, which gets the new epoch in the same
  * step; or undefined if it is none.
  */
-export const readFloor = (keys: Keys, epoch: string, generation: string): ScriptCall<number | undefined> => ({
+export const readFloor = (epoch: string, generation: string): ScriptCall<number | undefined> => ({
   source: scripts.readFloor,
-  keys: [keys.node],
   args: [epoch, generation],
   read(reply) {
     if (reply === null) return undefined;
@@ -350,9 +340,8 @@ function memoryOf({ runId, nonce, floor, epoch }: AdmittedMemory): readonly stri
  * The floor it was admitted with, or undefined if the server was restarted, the memory lost or the
  * nonce used since, be it by another locker that admitted it.
  */
-export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | undefined> => ({
+export const admit = (given: AdmitArguments): ScriptCall<number | undefined> => ({
   source: scripts.admit,
-  keys: [keys.node],
   args: [
     ...memoryOf(given),
     given.id,
@@ -366,9 +355,8 @@ export const admit = (keys: Keys, given: AdmitArguments): ScriptCall<number | un
 });
 
 /** The same for a node that kept everything: nothing in its record changes but the admission. */
-export const readmit = (keys: Keys, given: AdmittedMemory): ScriptCall<number | undefined> => ({
+export const readmit = (given: AdmittedMemory): ScriptCall<number | undefined> => ({
   source: scripts.readmit,
-  keys: [keys.node],
   args: memoryOf(given),
   read: readAdmitted,
 });
@@ -382,17 +370,15 @@ interface StoredMarks {
 }
 
 /** Raises these marks, and tells all that are stored. */
-export function mark(keys: Keys, raised: Marks): ScriptCall<StoredMarks> {
+export function mark(raised: Marks): ScriptCall<StoredMarks> {
   return {
     source: scripts.mark,
-    keys: [keys.node, keys.marks],
     args: [...raised].flatMap(([name, atLeast]) => [name, String(atLeast)]),
     read(reply) {
-      if (!Array.isArray(reply) || reply.length % 2 === 0 || !reply.every((word) => typeof word === "string"))
-        throw new GarbageReply(reply);
-      const [admitted = "", ...words] = reply as string[];
+      const [admitted, ...stored] = words(reply);
+      if (admitted === undefined || stored.length % 2 !== 0) throw new GarbageReply(reply);
       const marks = new Map<string, number>();
-      for (let i = 0; i < words.length; i += 2) marks.set(words[i] ?? "", Number(words[i + 1]));
+      for (let i = 0; i < stored.length; i += 2) marks.set(stored[i] ?? "", Number(stored[i + 1]));
       return { admitted, marks };
     },
   };
@@ -400,22 +386,16 @@ export function mark(keys: Keys, raised: Marks): ScriptCall<StoredMarks> {
 
 // The rounds in which the members agree on the next generation.
 
-function textsOf(reply: unknown): readonly string[] {
-  if (Array.isArray(reply) && reply.every((word) => typeof word === "string")) return reply;
-  throw new GarbageReply(reply);
-}
-
 export type Promised =
   | { readonly kind: "promised"; readonly accepted: number; readonly roster: Roster | undefined }
   /** It has promised this ballot already, or its record has changed. */
   | { readonly kind: "refused"; readonly promised: number };
 
-export const promise = (keys: Keys, noted: string, ballot: number): ScriptCall<Promised> => ({
+export const promise = (noted: string, ballot: number): ScriptCall<Promised> => ({
   source: scripts.promise,
-  keys: [keys.node],
   args: [noted, String(ballot)],
   read(reply) {
-    const [verdict, number = "", members = ""] = textsOf(reply);
+    const [verdict, number = "", members = ""] = words(reply);
     if (verdict !== "1") return { kind: "refused", promised: Number(number) };
     return { kind: "promised", accepted: Number(number), roster: readRoster(members) };
   },
@@ -436,12 +416,11 @@ export type Accepted =
   | { readonly kind: "refused" }
   | { readonly kind: "too early"; readonly missingMs: number };
 
-export const accept = (keys: Keys, given: AcceptArguments): ScriptCall<Accepted> => ({
+export const accept = (given: AcceptArguments): ScriptCall<Accepted> => ({
   source: scripts.accept,
-  keys: [keys.node],
   args: [given.noted, String(given.ballot), writeRoster(given.roster), String(given.openForMs), given.epoch],
   read(reply) {
-    const [verdict, number = ""] = textsOf(reply);
+    const [verdict, number = ""] = words(reply);
     if (verdict === "1") return { kind: "accepted", floor: Number(number) };
     return verdict === "2" ? { kind: "too early", missingMs: Number(number) } : { kind: "refused" };
   },
@@ -456,9 +435,8 @@ interface EnterArguments {
 }
 
 /** True if the node votes in that generation from now on. */
-export const enter = (keys: Keys, { roster, floor, epoch, since }: EnterArguments): ScriptCall<boolean> => ({
+export const enter = ({ roster, floor, epoch, since }: EnterArguments): ScriptCall<boolean> => ({
   source: scripts.enter,
-  keys: [keys.node],
   args: [generationOf(roster), String(roster.generation), writeRoster(roster), String(floor), epoch, String(since)],
   read: (reply) => reply === "1",
 });

@@ -117,7 +117,7 @@ export class WakeUp {
       const isSecond = later >= this.#lookAt;
       const index = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
       this.#lookAt = NEVER;
-      const ballot = await seeing[index]?.ask("inspect", resource);
+      const ballot = await seeing[index]?.ask("inspect", { resources: [resource] });
       routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
       if (ballot?.kind !== "seen") {
         seeing.splice(index, 1);

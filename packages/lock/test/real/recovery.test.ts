@@ -103,8 +103,8 @@ test("G7 a mark does not count where it was stored after another node was rebuil
   const { urls, nodes } = await fleet({ nodes: 3 });
   await using lock = await opened(urls, { namespace: "palisade" });
   const keys = keysOf("palisade");
-  const { roster } = status(keys).read(await nodes[0]?.cli("EVAL", status(keys).source, "1", keys.node));
-  const { source, args } = readFloor(keys, "another", roster === undefined ? "" : generationOf(roster));
+  const { roster } = status.read(await nodes[0]?.cli("EVAL", status.source, "1", keys.node));
+  const { source, args } = readFloor("another", roster === undefined ? "" : generationOf(roster));
   await nodes[0]?.cli("EVAL", source, "1", keys.node, ...args);
   const asked = await lock.fleet.mark("store", 7);
   expect(asked[0]).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/being admitted, which does not count$/) });

@@ -196,7 +196,10 @@ export class Admission {
   }
 
   #blocked({ nodes, reason }: Extract<Step, { kind: "blocked" }>): Next {
-    for (const { name } of nodes) nodeCalled(this.#fleet, name)?.noteBlocked(reason);
+    for (const { name } of nodes) {
+      const node = nodeCalled(this.#fleet, name);
+      if (node !== undefined) node.blockedBecause = reason;
+    }
     if (reason !== this.#fleet.blockedBecause) {
       this.#fleet.blockedBecause = reason;
       this.#fleet.onEvent({ kind: "admission_blocked", nodes: nodes.map(({ name }) => name), reason });

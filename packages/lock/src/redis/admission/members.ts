@@ -13,7 +13,6 @@ import type { ScriptCall } from "../calls.js";
 import type { RedisFleet } from "../fleet.js";
 import type { RedisNode } from "../node.js";
 import {
-  type Accepted,
   accept,
   changed,
   enter,
@@ -24,7 +23,6 @@ import {
   longestLeaseMs,
   type Member,
   type NodeStatus,
-  type Promised,
   promise,
   type Roster,
   type RosterChange,
@@ -45,14 +43,6 @@ export type Agreement =
 
 /** Of ballots with one number, that of the higher lot counts. */
 const LOTS = 2 ** 32;
-
-interface Noted {
-  readonly node: RedisNode;
-  readonly status: NodeStatus;
-}
-
-/** What the members promised, by node. */
-type Answers<T> = readonly { readonly noted: Noted; readonly answer: T }[];
 
 /**
  * Has the members agree on the next generation: the one that another has begun, or else the wish.
@@ -78,24 +68,25 @@ export async function agree(
   if (missingMs > 0) return { kind: "too early", missingMs };
   const noted = asked.filter((_, i) => missing[i] === 0);
   const ballot = ballotAbove(Math.max(...noted.map(({ status }) => status.promised)), clock.random());
-  const promised = (await askEach<Promised>(noted, ({ status }) => promise(fleet.keys, status.admitted, ballot))).filter(
-    (each): each is { noted: Noted; answer: Extract<Promised, { kind: "promised" }> } => each.answer.kind === "promised",
-  );
+  const answers = await askEach(noted, ({ status }) => promise(status.admitted, ballot));
+  const promised = answers.flatMap(({ read, answer }) => (answer.kind === "promised" ? [{ read, ...answer }] : []));
   if (promised.length < majority) return { kind: "crossed" };
-  const next = begun(promised.map(({ answer }) => answer)) ?? wish(present);
+  const next = begun(promised) ?? wish(present);
   if (next === undefined) return { kind: "nothing" };
-  const accepted = await askEach<Accepted>(
-    promised.map((each) => each.noted),
-    ({ status }) =>
-      accept(fleet.keys, {
-        noted: status.admitted,
-        ballot,
-        roster: next,
-        openForMs: outwaitMs,
-        epoch: clock.secret(),
-      }),
+  const accepted = await askEach(
+    promised.map(({ read }) => read),
+    ({ status }) => accept({ noted: status.admitted, ballot, roster: next, openForMs: outwaitMs, epoch: clock.secret() }),
   );
-  return settle(fleet, { next, accepted, majority });
+  const closed = accepted.flatMap(({ answer }) => (answer.kind === "accepted" ? [answer.floor] : []));
+  if (closed.length < majority) {
+    const early = accepted.flatMap(({ answer }) => (answer.kind === "too early" ? [answer.missingMs] : []));
+    return early.length > 0 ? { kind: "too early", missingMs: Math.max(...early) } : { kind: "crossed" };
+  }
+  const floor = Math.max(...closed);
+  // Before the locker changes over: the nodes are still the members of the generation that ends.
+  const staying = fleet.members.filter((node) => next.members.some(({ id }) => id === node.memberId));
+  await Promise.all(staying.map((node) => enterOne(fleet, node, { next, floor })));
+  return { kind: "agreed", roster: next };
 }
 
 /** Every member of the present generation with a memory of this run, be it closed. */
@@ -109,48 +100,29 @@ function ballotAbove(highest: number, chance: number): number {
 }
 
 /** What was accepted under the highest ballot: a majority may have accepted it. */
-function begun(promises: readonly Extract<Promised, { kind: "promised" }>[]): Roster | undefined {
-  const accepted = promises.filter((each) => each.roster !== undefined);
-  return accepted.reduce<(typeof accepted)[number] | undefined>(
-    (best, each) => (best === undefined || each.accepted > best.accepted ? each : best),
-    undefined,
-  )?.roster;
+function begun(promises: readonly { readonly accepted: number; readonly roster: Roster | undefined }[]): Roster | undefined {
+  const accepted = promises.filter(({ roster }) => roster !== undefined);
+  return accepted.toSorted((one, other) => other.accepted - one.accepted)[0]?.roster;
 }
 
-async function askEach<T>(nodes: readonly Noted[], call: (noted: Noted) => ScriptCall<T>): Promise<Answers<T>> {
+async function askEach<T>(statuses: readonly ReadStatus[], call: (read: ReadStatus) => ScriptCall<T>) {
   const answers = await Promise.all(
-    nodes.map(async (noted) => {
-      const answer = await answered(() => noted.node.connection.run(call(noted)), noted.node);
-      return answer === undefined ? [] : [{ noted, answer }];
+    statuses.map(async (read) => {
+      const answer = await answered(() => read.node.connection.run(call(read)), read.node);
+      return answer === undefined ? [] : [{ read, answer }];
     }),
   );
   return answers.flat();
 }
 
-async function settle(
-  fleet: RedisFleet,
-  { next, accepted, majority }: { readonly next: Roster; readonly accepted: Answers<Accepted>; readonly majority: number },
-): Promise<Agreement> {
-  const closed = accepted.flatMap(({ answer }) => (answer.kind === "accepted" ? [answer.floor] : []));
-  if (closed.length < majority) {
-    const early = accepted.flatMap(({ answer }) => (answer.kind === "too early" ? [answer.missingMs] : []));
-    return early.length > 0 ? { kind: "too early", missingMs: Math.max(...early) } : { kind: "crossed" };
-  }
-  const floor = Math.max(...closed);
-  // Before the locker changes over: the nodes are still the members of the generation that ends.
-  const staying = fleet.members.filter((node) => next.members.some(({ id }) => id === node.memberId));
-  await Promise.all(staying.map((node) => enterOne(fleet, node, { next, floor })));
-  return { kind: "agreed", roster: next };
-}
-
 async function enterOne(
-  { keys, clock }: RedisFleet,
+  { clock }: RedisFleet,
   node: RedisNode,
   { next, floor }: { readonly next: Roster; readonly floor: number },
 ): Promise<boolean> {
   const since = next.members.find(({ id }) => id === node.memberId)?.since ?? Number.MAX_SAFE_INTEGER;
   const given = { roster: next, floor, epoch: clock.secret(), since };
-  return (await answered(() => node.connection.run(enter(keys, given)), node)) ?? false;
+  return (await answered(() => node.connection.run(enter(given)), node)) ?? false;
 }
 
 /**

@@ -36,7 +36,7 @@ export interface ReadStatus {
 export async function readStatuses(fleet: RedisFleet, nodes = fleet.all): Promise<readonly ReadStatus[]> {
   const statuses = await Promise.all(
     nodes.map(async (node) => {
-      const answer = await answered(() => node.connection.run(status(fleet.keys)), node);
+      const answer = await answered(() => node.connection.run(status), node);
       if (answer === undefined) return [];
       node.noteStatus(answer);
       return [{ node, status: answer }];
@@ -66,7 +66,7 @@ export async function examineNode(fleet: RedisFleet, node: RedisNode, seen: Node
 
 /** Also asks the node to join the fleet that this locker would found. */
 export function openAdmissionOf(fleet: RedisFleet, node: RedisNode, founding = ""): Promise<OpenAdmission | undefined> {
-  const { keys, clock } = fleet;
+  const { clock } = fleet;
   const given = {
     nonce: clock.secret(),
     id: clock.secret(),
@@ -76,7 +76,7 @@ export function openAdmissionOf(fleet: RedisFleet, node: RedisNode, founding = "
     since: fleet.memberAt(node)?.since ?? 0,
     founding,
   };
-  return node.connection.run(openAdmission(keys, given));
+  return node.connection.run(openAdmission(given));
 }
 
 /**
@@ -109,12 +109,8 @@ interface NotTogether {
  * server that hides its settings counts as not durable. One with replicas does as well: a promoted
  * replica has the record of its master and a log of its own, but not the master's last grants.
  */
-export async function isDurable(node: RedisNode, seen: NodeStatus): Promise<boolean> {
-  try {
-    return await readsDurable(node, seen);
-  } catch {
-    return false;
-  }
+export function isDurable(node: RedisNode, seen: NodeStatus): Promise<boolean> {
+  return readsDurable(node, seen).catch(() => false);
 }
 
 /** The same; rejects if the server hides its settings. */
@@ -165,7 +161,7 @@ async function readFloors(fleet: RedisFleet, steps: readonly { readonly node: Se
   await Promise.all(
     fleet.members.map(async (node) => {
       if (asking.has(node.name)) return;
-      const visited = await answered(() => node.connection.run(readFloor(fleet.keys, fleet.clock.secret(), fleet.generation)), node);
+      const visited = await answered(() => node.connection.run(readFloor(fleet.clock.secret(), fleet.generation)), node);
       if (visited !== undefined) visits.set(node.name, visited);
     }),
   );
@@ -178,7 +174,7 @@ async function readMarks(fleet: RedisFleet, visits: Map<string, number>): Promis
   await Promise.all(
     fleet.members.map(async (node) => {
       if (!visits.has(node.name)) return;
-      const stored = await answered(() => node.connection.run(mark(fleet.keys, new Map())), node);
+      const stored = await answered(() => node.connection.run(mark(new Map())), node);
       if (stored === undefined) visits.delete(node.name);
       for (const [name, number] of stored?.marks ?? []) highest.set(name, Math.max(number, highest.get(name) ?? 0));
     }),
@@ -189,7 +185,7 @@ async function readMarks(fleet: RedisFleet, visits: Map<string, number>): Promis
 async function giveMarks(fleet: RedisFleet, { name }: SeenNode, marks: Marks): Promise<boolean> {
   const node = nodeCalled(fleet, name);
   if (node === undefined || marks.size === 0) return node !== undefined;
-  return (await answered(() => node.connection.run(mark(fleet.keys, marks)), node)) !== undefined;
+  return (await answered(() => node.connection.run(mark(marks)), node)) !== undefined;
 }
 
 /** `isNew`: the members have the ids with which their admissions were opened. */
@@ -204,7 +200,7 @@ interface Admitting {
 }
 
 export async function admitOne(fleet: RedisFleet, seen: SeenNode, admitting: Admitting): Promise<boolean> {
-  const { keys, clock } = fleet;
+  const { clock } = fleet;
   const node = nodeCalled(fleet, seen.name);
   const { floor, way, founding = "", membership = knownFleet(fleet) } = admitting;
   if (node === undefined || seen.opened === undefined || membership === undefined) return false;
@@ -218,7 +214,7 @@ export async function admitOne(fleet: RedisFleet, seen: SeenNode, admitting: Adm
     founding,
     ...fleetOf,
   };
-  const call = way === "durable" ? readmit(keys, memory) : admit(keys, given);
+  const call = way === "durable" ? readmit(memory) : admit(given);
   const admittedAt = await answered(() => node.connection.run(call), node);
   if (admittedAt === undefined) return false;
   fleet.onEvent({ kind: "admitted", node: node.name, way, floor: admittedAt });
@@ -241,7 +237,7 @@ export async function answered<T>(ask: () => Promise<T>, node: RedisNode): Promi
     return await ask();
   } catch (error) {
     const cause = causeOf(error);
-    if (cause.startsWith("NOPERM")) node.noteBlocked(cause);
+    if (cause.startsWith("NOPERM")) node.blockedBecause = cause;
     return undefined;
   }
 }

@@ -45,7 +45,7 @@ async function hasty(servers: RedisFleet, connectTimeoutMs: number): Promise<Ope
 
 /** Raises the floor of these nodes, as leases of other resources do. */
 async function issue(lock: Opened, names: readonly string[], token: number): Promise<void> {
-  await Promise.all(names.map((name) => lock.node(name).ask("raise", { resource: "other", token, remove: "nothing" })));
+  await Promise.all(names.map((name) => lock.node(name).ask("raise", { resources: ["other"], token, remove: "nothing" })));
 }
 
 describe("founding", () => {
@@ -120,7 +120,7 @@ describe("a node that kept its memory", () => {
     expect(await later.heard("admitted", "n1")).toMatchObject({ way: "durable" });
     await expect.poll(() => lock.node("n1").epoch()).not.toBe(undefined);
     expect(lock.node("n1").epoch()).not.toBe(epoch);
-    expect(await lock.node("n1").ask("inspect", "a")).toMatchObject({
+    expect(await lock.node("n1").ask("inspect", { resources: ["a"] })).toMatchObject({
       token: granted.kind === "granted" ? granted.token : 0,
     });
   });
@@ -132,7 +132,7 @@ describe("a node that kept its memory", () => {
     await lock.node("n1").ask("release", question);
     const stale = granted.kind === "granted" ? granted.token : 0;
     await servers.nodes[0]?.kill();
-    await lock.node("n2").ask("raise", { resource: "a", token: stale + 50, remove: "nothing" });
+    await lock.node("n2").ask("raise", { resources: ["a"], token: stale + 50, remove: "nothing" });
     const later = lock.fromNow();
     await servers.nodes[0]?.restart();
     await later.heard("admitted", "n1");
@@ -380,7 +380,7 @@ test("L2 a node that refuses its admission is visited for about once a second, a
   const [first, , third] = servers.nodes;
   const later = lock.fromNow();
   await third?.cli("FLUSHALL");
-  await lock.node("n3").ask("inspect", "a");
+  await lock.node("n3").ask("inspect", { resources: ["a"] });
   await expect.poll(async () => (await recordOf(third)).proposedFloor).toBeDefined();
   await third?.cli("CONFIG", "SET", "min-replicas-to-write", "1");
   const admissionOf = async () => (await recordOf(first)).admitted;

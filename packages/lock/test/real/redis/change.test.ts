@@ -28,11 +28,10 @@ const patient = { timeout: 60_000 };
 const soon = { timeout: 30_000 };
 
 async function run<Reply>(server: TestNode | undefined, call: ScriptCall<Reply>): Promise<Reply> {
-  const { source, keys: named, args } = call;
-  return call.read(await server?.cli("EVAL", source, String(named.length), ...named, ...args));
+  return call.read(await server?.cli("EVAL", call.source, "2", keys.node, keys.marks, ...call.args));
 }
 
-const statusOf = (server: TestNode | undefined): Promise<NodeStatus> => run(server, status(keys));
+const statusOf = (server: TestNode | undefined): Promise<NodeStatus> => run(server, status);
 
 interface Story extends AsyncDisposable {
   readonly servers: readonly TestNode[];
@@ -57,11 +56,11 @@ async function without(it: Story, server: TestNode | undefined): Promise<Roster>
 
 async function promises(server: TestNode | undefined, ballot: number) {
   const noted = (await statusOf(server)).admitted;
-  return { noted, answer: await run(server, promise(keys, noted, ballot)) };
+  return { noted, answer: await run(server, promise(noted, ballot)) };
 }
 
 function accepts(server: TestNode | undefined, roster: Roster, given: { ballot: number; noted: string; openForMs?: number }) {
-  return run(server, accept(keys, { openForMs: 0, epoch: "i", roster, ...given }));
+  return run(server, accept({ openForMs: 0, epoch: "i", roster, ...given }));
 }
 
 describe("a member", () => {
@@ -98,13 +97,13 @@ describe("a member", () => {
       const begun = await Promise.all(it.servers.slice(0, 3).map((server) => promises(server, 10)));
       const later = it.lock.fromNow();
       await n3?.cli("FLUSHALL");
-      await it.lock.node("n3").ask("inspect", "a");
+      await it.lock.node("n3").ask("inspect", { resources: ["a"] });
       expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
       const next = await without(it, n2);
       for (const [i, { noted, answer }] of begun.entries()) {
         expect(answer).toMatchObject({ kind: "promised" });
         expect(await accepts(it.servers[i], next, { ballot: 10, noted })).toEqual({ kind: "refused" });
-        expect(await run(it.servers[i], promise(keys, noted, 20))).toMatchObject({ kind: "refused" });
+        expect(await run(it.servers[i], promise(noted, 20))).toMatchObject({ kind: "refused" });
       }
     },
   );
@@ -116,7 +115,7 @@ describe("a member", () => {
     const next = await without(it, n2);
     await accepts(n1, next, { ballot: 10, noted });
     await it.lock.fleet.close();
-    expect(await run(n1, enter(keys, { roster: next, floor: 0, epoch: "i", since: 1 }))).toBe(true);
+    expect(await run(n1, enter({ roster: next, floor: 0, epoch: "i", since: 1 }))).toBe(true);
     const again = (await promises(n1, 10)).noted;
     const third = changed(next, { maxTtlMs: 7 });
     expect(await accepts(n1, third, { ballot: 10, noted: again, openForMs: 60_000 })).toMatchObject({ kind: "too early" });
@@ -131,9 +130,9 @@ describe("a member", () => {
     const next = await without(it, n2);
     const { floor = 0 } = await statusOf(n1);
     const entering = { roster: next, floor: floor + 1_000, epoch: "i" };
-    expect(await run(n1, enter(keys, { ...entering, since: 2 }))).toBe(false);
-    expect(await run(n1, enter(keys, { ...entering, since: 1 }))).toBe(true);
-    expect(await run(n1, enter(keys, { ...entering, since: 1 }))).toBe(false);
+    expect(await run(n1, enter({ ...entering, since: 2 }))).toBe(false);
+    expect(await run(n1, enter({ ...entering, since: 1 }))).toBe(true);
+    expect(await run(n1, enter({ ...entering, since: 1 }))).toBe(false);
     const after = await statusOf(n1);
     expect(readAdmissionRecord(after.admitted)).toMatchObject({ generation: generationOf(next), counterFloor: floor + 1_000 });
     expect(await it.lock.node("n1").ask("grant", asking("a"))).toMatchObject({
@@ -151,7 +150,7 @@ describe("a change", () => {
     const { noted } = await promises(n1, 10);
     await accepts(n1, next, { ballot: 10, noted });
     // Any question tells the locker that n1 is closed.
-    await it.lock.node("n1").ask("inspect", "a");
+    await it.lock.node("n1").ask("inspect", { resources: ["a"] });
     await expect.poll(() => it.lock.fleet.members()?.generation, soon).toBe(2);
     expect(it.lock.fleet.nodes).toHaveLength(2);
     for (const server of [n1, n2]) await expect.poll(async () => isAdmitted(await statusOf(server)), soon).toBe(true);

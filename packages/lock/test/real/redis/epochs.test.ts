@@ -107,7 +107,7 @@ describe("rebuilding", () => {
     const ttlMs = 2_500;
     await using it = await story(fleet, ttlMs);
     const late = asking("a", ttlMs);
-    await it.lock.node("n3").ask("raise", { resource: "a", token: it.floor + 50, remove: "nothing" });
+    await it.lock.node("n3").ask("raise", { resources: ["a"], token: it.floor + 50, remove: "nothing" });
     const granted = await Promise.all(["n1", "n3"].map((name) => it.patient.node(name).ask("grant", late)));
     const token = Math.max(...tokensOf(granted));
     // A node whose clock was set back keeps the lock for longer than the rebuilt node waits.
@@ -165,7 +165,7 @@ describe("nonces", () => {
   const generation = generationOf(roster);
 
   async function asked<Reply>(redis: Redis, call: ScriptCall<Reply>): Promise<Reply> {
-    return call.read(await redis.eval(call.source, call.keys.length, ...call.keys, ...call.args));
+    return call.read(await redis.eval(call.source, 2, keys.node, keys.marks, ...call.args));
   }
 
   function admitting({ runId, nonce, id }: OpenAdmission): AdmitArguments {
@@ -190,10 +190,10 @@ describe("nonces", () => {
 
   test("lockers that meet a node at the same time read the same nonce, and only one of them admits the node", async ({ fleet }) => {
     await using it = await alone(fleet);
-    const first = await asked(it.redis, openAdmission(keys, arrived));
+    const first = await asked(it.redis, openAdmission(arrived));
     const second = await asked(
       it.redis,
-      openAdmission(keys, {
+      openAdmission({
         nonce: "t2",
         id: "id2",
         wallMs: 5_000_000_000_000,
@@ -209,40 +209,40 @@ describe("nonces", () => {
       proposedMaxTtlMs: maxTtlMs,
     });
     expect(second).toMatchObject({ ...first, lostForMs: expect.any(Number) });
-    expect(await asked(it.redis, admit(keys, admitting(first as OpenAdmission)))).toBe(100);
-    expect(await asked(it.redis, admit(keys, { ...admitting(second as OpenAdmission), floor: 200 }))).toBe(undefined);
-    expect(await asked(it.redis, openAdmission(keys, arrived))).toBe(undefined);
+    expect(await asked(it.redis, admit(admitting(first as OpenAdmission)))).toBe(100);
+    expect(await asked(it.redis, admit({ ...admitting(second as OpenAdmission), floor: 200 }))).toBe(undefined);
+    expect(await asked(it.redis, openAdmission(arrived))).toBe(undefined);
   });
 
   test("a clock past the year 2286, where the range of tokens ends, proposes no floor, and two of them open nothing", async ({ fleet }) => {
     await using it = await alone(fleet);
     const ahead = { ...arrived, wallMs: 10_000_000_000_000 };
     const before = Date.now();
-    const first = (await asked(it.redis, openAdmission(keys, ahead))) as OpenAdmission;
+    const first = (await asked(it.redis, openAdmission(ahead))) as OpenAdmission;
     expect(first.proposedFloor).toBeGreaterThanOrEqual(before * 100);
     expect(first.proposedFloor).toBeLessThanOrEqual(Date.now() * 100);
     await it.redis.flushall();
     await it.servers.nodes[0]?.shiftClock(8_650_000_000_000);
-    await expect(asked(it.redis, openAdmission(keys, ahead))).rejects.toThrow("CLOCK the node and the locker are in the year 2286");
-    expect(await asked(it.redis, openAdmission(keys, arrived))).toMatchObject({ proposedFloor: 400_000_000_000_000 });
+    await expect(asked(it.redis, openAdmission(ahead))).rejects.toThrow("CLOCK the node and the locker are in the year 2286");
+    expect(await asked(it.redis, openAdmission(arrived))).toMatchObject({ proposedFloor: 400_000_000_000_000 });
   });
 
   test("T2 a slow locker cannot admit a node that was admitted and has lost its memory since, in the same life of the server", async ({
     fleet,
   }) => {
     await using it = await alone(fleet);
-    const slow = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
-    expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(100);
+    const slow = (await asked(it.redis, openAdmission(arrived))) as OpenAdmission;
+    expect(await asked(it.redis, admit(admitting(slow)))).toBe(100);
     await it.redis.flushall();
-    expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(undefined);
-    const later = await asked(it.redis, openAdmission(keys, { ...arrived, nonce: "t2" }));
+    expect(await asked(it.redis, admit(admitting(slow)))).toBe(undefined);
+    const later = await asked(it.redis, openAdmission({ ...arrived, nonce: "t2" }));
     expect(later).toMatchObject({ nonce: "t2" });
-    expect(await asked(it.redis, admit(keys, admitting(slow)))).toBe(undefined);
+    expect(await asked(it.redis, admit(admitting(slow)))).toBe(undefined);
   });
 
   test("T2 a slow locker cannot admit a node in its next life, even if the nonce was kept", async ({ fleet }) => {
     await using it = await alone(fleet);
-    const slow = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
+    const slow = (await asked(it.redis, openAdmission(arrived))) as OpenAdmission;
     it.redis.disconnect();
     await it.servers.nodes[0]?.restart();
     await using next = {
@@ -250,8 +250,8 @@ describe("nonces", () => {
       [Symbol.asyncDispose]: async () => next.redis.disconnect(),
     };
     expect(await next.redis.hget(keys.node, "ticket")).toBe("t1");
-    expect(await asked(next.redis, admit(keys, admitting(slow)))).toBe(undefined);
-    expect(await asked(next.redis, openAdmission(keys, { ...arrived, nonce: "t2" }))).toMatchObject({
+    expect(await asked(next.redis, admit(admitting(slow)))).toBe(undefined);
+    expect(await asked(next.redis, openAdmission({ ...arrived, nonce: "t2" }))).toMatchObject({
       nonce: "t2",
       id: "id1",
     });
@@ -259,18 +259,18 @@ describe("nonces", () => {
 
   test("reading a floor changes the epoch in the same script, and needs an admitted node", async ({ fleet }) => {
     await using it = await alone(fleet);
-    expect(await asked(it.redis, readFloor(keys, "e2", generation))).toBe(undefined);
+    expect(await asked(it.redis, readFloor("e2", generation))).toBe(undefined);
     expect(await it.redis.exists(keys.node)).toBe(0);
-    const made = (await asked(it.redis, openAdmission(keys, arrived))) as OpenAdmission;
-    expect(await asked(it.redis, readFloor(keys, "e2", generation))).toBe(undefined);
-    await asked(it.redis, admit(keys, admitting(made)));
-    expect(await asked(it.redis, readFloor(keys, "e2", "2-another"))).toBe(undefined);
-    expect(await asked(it.redis, readFloor(keys, "e2", generation))).toBe(100);
+    const made = (await asked(it.redis, openAdmission(arrived))) as OpenAdmission;
+    expect(await asked(it.redis, readFloor("e2", generation))).toBe(undefined);
+    await asked(it.redis, admit(admitting(made)));
+    expect(await asked(it.redis, readFloor("e2", "2-another"))).toBe(undefined);
+    expect(await asked(it.redis, readFloor("e2", generation))).toBe(100);
     const admitted = (await it.redis.hget(keys.node, "admitted")) ?? "";
     expect(readAdmissionRecord(admitted)).toMatchObject({ counterFloor: 100, epoch: `${generation}:e2` });
     const inAnotherLife = `another life`.padEnd(40) + admitted.slice(40);
     await it.redis.hset(keys.node, "admitted", inAnotherLife);
-    expect(await asked(it.redis, readFloor(keys, "e3", generation))).toBe(undefined);
+    expect(await asked(it.redis, readFloor("e3", generation))).toBe(undefined);
     expect(await it.redis.hget(keys.node, "admitted")).toBe(inAnotherLife);
   });
 
@@ -282,7 +282,7 @@ describe("nonces", () => {
     await third.partition();
     await third.restart({ forget: true });
     const redis = new Redis(third.directUrl);
-    await asked(redis, openAdmission(keys, { ...arrived, since: 1 }));
+    await asked(redis, openAdmission({ ...arrived, since: 1 }));
     redis.disconnect();
     await third.heal();
     await later.heard("quarantined", "n3");

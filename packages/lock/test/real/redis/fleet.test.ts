@@ -22,7 +22,7 @@ describe("a locker that must not vote", () => {
       Promise.all(servers.nodes.map(async (node) => ((await node.cli("HGETALL", `{${namespace}}:node`)) as string[]).toSorted()));
     const before = await records();
     await using late = await opened(servers.urls, { namespace });
-    await early.node("n1").ask("inspect", "a");
+    await early.node("n1").ask("inspect", { resources: ["a"] });
     for (const lock of [late, early]) {
       await expect.poll(() => lock.fleet.refusal).toMatchObject({ kind: "mismatch", code: "unknown_format" });
       expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) has a record of format 99, and this version of the lock knows 1; /);
@@ -42,16 +42,16 @@ describe("a locker that must not vote", () => {
     const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = { ...memory, id: "i", fleet: "f", founding: "", durable: "durable" } as const;
     const calls = [
-      openAdmission(keys, given),
-      readFloor(keys, "e", ""),
-      admit(keys, { ...admitted, roster }),
-      readmit(keys, memory),
-      promise(keys, "", 1),
-      accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
-      enter(keys, { roster, floor: 1, epoch: "e", since: 0 }),
+      openAdmission(given),
+      readFloor("e", ""),
+      admit({ ...admitted, roster }),
+      readmit(memory),
+      promise("", 1),
+      accept({ noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
+      enter({ roster, floor: 1, epoch: "e", since: 0 }),
     ];
-    for (const { source, keys: named, args } of calls) {
-      expect(await node?.cli("EVAL", source, String(named.length), ...named, ...args).catch(String)).toContain("FORMAT");
+    for (const { source, args } of calls) {
+      expect(await node?.cli("EVAL", source, "2", keys.node, keys.marks, ...args).catch(String)).toContain("FORMAT");
     }
     expect(await node?.cli("HGETALL", record)).toEqual(["format", "99", "floor", "7"]);
   });
@@ -169,7 +169,7 @@ describe("the doctor", () => {
     await fourth?.kill();
     await later.heard("disconnected", "n4");
     await third?.cli("FLUSHALL");
-    await lock.node("n3").ask("inspect", "a");
+    await lock.node("n3").ask("inspect", { resources: ["a"] });
     const findings = await lock.fleet.probe();
     expect(findings.map(({ severity, node, code }) => `${node}: ${severity} ${code}`).toSorted()).toEqual([
       "fleet: info even_size",

@@ -82,7 +82,7 @@ describe("a release", () => {
       return Promise.all([
         node.ask("release", { ...lease, tells: true }),
         node.ask("grant", asking(resource)),
-        node.ask("inspect", resource),
+        node.ask("inspect", { resources: [resource] }),
         node.ask("claim", { ...asking(resource), ...waiting() }),
       ]);
     };
@@ -207,11 +207,11 @@ describe("a release", () => {
     const [holder, waiter] = crowd.nodes;
     await holder?.ask("grant", asking("a"));
     await waiter?.ask("claim", { ...asking("a"), ...waiting() });
-    expect(await holder?.ask("raise", { resource: "a", token: 7, remove: "holder" })).toMatchObject({
+    expect(await holder?.ask("raise", { resources: ["a"], token: 7, remove: "holder" })).toMatchObject({
       removed: expect.stringMatching(/^label/),
     });
     await expect.poll(() => crowd.heard).toEqual(["waiter is first"]);
-    expect(await holder?.ask("raise", { resource: "a", token: 7, remove: "holder" })).toMatchObject({ removed: null });
+    expect(await holder?.ask("raise", { resources: ["a"], token: 7, remove: "holder" })).toMatchObject({ removed: null });
   });
 });
 

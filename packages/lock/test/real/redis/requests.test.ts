@@ -51,7 +51,7 @@ describe("grant", () => {
 
   test("takes all of several resources or none, with one token above all of theirs", async ({ one }) => {
     const founded = await one.floor();
-    await one.node.ask("raise", { resource: "b", token: founded + 40, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["b"], token: founded + 40, remove: "nothing" });
     expect(await one.node.ask("grant", asking(["a", "b", "c"]))).toMatchObject({
       kind: "granted",
       token: founded + 41,
@@ -62,8 +62,8 @@ describe("grant", () => {
 
   test("T1 one token for several resources is above the highest of theirs, wherever that stands in the list", async ({ one }) => {
     const founded = await one.floor();
-    await one.node.ask("raise", { resource: "high", token: founded + 40, remove: "nothing" });
-    await one.node.ask("raise", { resource: "low", token: founded + 10, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["high"], token: founded + 40, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["low"], token: founded + 10, remove: "nothing" });
     for (const [index, resources] of [
       ["high", "low"],
       ["low", "high"],
@@ -72,7 +72,7 @@ describe("grant", () => {
       expect(await one.node.ask("grant", question)).toMatchObject({ kind: "granted", token: founded + 41 + index });
       await one.node.ask("release", question);
     }
-    await one.node.ask("raise", { resource: "low", token: founded + 60, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["low"], token: founded + 60, remove: "nothing" });
     expect(await one.node.ask("grant", asking(["low", "high"]))).toMatchObject({
       kind: "granted",
       token: founded + 61,
@@ -110,7 +110,7 @@ describe("grant", () => {
   });
 
   test("T2 no token above 999999999999999 is given; the tokens before it are exact to the last digit", async ({ one }) => {
-    await one.node.ask("raise", { resource: "a", token: 999_999_999_999_997, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["a"], token: 999_999_999_999_997, remove: "nothing" });
     const question = asking("a");
     expect(await one.node.ask("grant", question)).toMatchObject({ token: 999_999_999_999_998 });
     expect(await one.redis.get(`{${one.namespace}}:token:a`)).toBe("999999999999998");
@@ -157,7 +157,7 @@ describe("names", () => {
     expect(ballots.map(({ kind }) => kind)).toEqual(all.map(() => "granted"));
     const again = await Promise.all(all.map((name) => one.node.ask("grant", asking(name))));
     expect(again.map((ballot) => ballot.kind === "held" && ballot.resource)).toEqual(all);
-    expect(await one.node.ask("inspect", "floor")).toMatchObject({ kind: "seen", remainingMs: expect.any(Number) });
+    expect(await one.node.ask("inspect", { resources: ["floor"] })).toMatchObject({ kind: "seen", remainingMs: expect.any(Number) });
   });
 });
 
@@ -171,7 +171,7 @@ describe("seal", () => {
       node: "n1",
       epoch: one.node.epoch(),
     });
-    expect(await one.node.ask("inspect", "b")).toMatchObject({ token });
+    expect(await one.node.ask("inspect", { resources: ["b"] })).toMatchObject({ token });
     expect(await one.floor()).toBe(token);
   });
 
@@ -184,9 +184,9 @@ describe("seal", () => {
       kind: "lost",
       node: "n1",
     });
-    await one.node.ask("raise", { resource: "a", token: token + 3, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["a"], token: token + 3, remove: "nothing" });
     expect(await one.node.ask("seal", { ...question, token: token + 2 })).toEqual({ kind: "lost", node: "n1" });
-    expect(await one.node.ask("inspect", "a")).toMatchObject({ token: token + 3 });
+    expect(await one.node.ask("inspect", { resources: ["a"] })).toMatchObject({ token: token + 3 });
   });
 });
 
@@ -209,7 +209,7 @@ describe("extend and heal", () => {
     const token = (await one.floor()) + 9;
     expect(await one.node.ask("heal", { ...question, token })).toEqual({ kind: "extended", node: "n1" });
     expect(await one.node.ask("grant", asking("b"))).toMatchObject({ kind: "held", holder: question.label });
-    expect(await one.node.ask("inspect", "a")).toMatchObject({ token });
+    expect(await one.node.ask("inspect", { resources: ["a"] })).toMatchObject({ token });
     await one.redis.del(`{${one.namespace}}:lock:b`);
     expect(await one.node.ask("heal", { ...question, label: "another label", token })).toEqual({
       kind: "extended",
@@ -221,14 +221,14 @@ describe("extend and heal", () => {
       kind: "taken",
       holder: "another label",
     });
-    expect(await one.node.ask("inspect", "c")).toMatchObject({ holder: null, remainingMs: null });
+    expect(await one.node.ask("inspect", { resources: ["c"] })).toMatchObject({ holder: null, remainingMs: null });
   });
 
   test("T1 heal leaves a counter that has gone on where it is", async ({ one }) => {
     const token = (await one.floor()) + 9;
-    await one.node.ask("raise", { resource: "a", token: token + 20, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["a"], token: token + 20, remove: "nothing" });
     expect(await one.node.ask("heal", { ...asking("a"), token })).toEqual({ kind: "extended", node: "n1" });
-    expect(await one.node.ask("inspect", "a")).toMatchObject({ token: token + 20 });
+    expect(await one.node.ask("inspect", { resources: ["a"] })).toMatchObject({ token: token + 20 });
   });
 });
 
@@ -242,7 +242,7 @@ describe("release, inspect and raise", () => {
     });
     expect(await one.node.ask("release", question)).toEqual({ kind: "released", node: "n1", listeners: 0 });
     expect(await one.node.ask("release", question)).toEqual({ kind: "absent", node: "n1" });
-    expect(await one.node.ask("inspect", "a")).toMatchObject({
+    expect(await one.node.ask("inspect", { resources: ["a"] })).toMatchObject({
       holder: null,
       token: granted.kind === "granted" && granted.token,
     });
@@ -265,14 +265,14 @@ describe("release, inspect and raise", () => {
     const question = asking("a");
     await one.node.ask("grant", question);
     const epoch = one.node.epoch();
-    expect(await one.node.ask("raise", { resource: "a", token, remove: "nothing" })).toEqual({
+    expect(await one.node.ask("raise", { resources: ["a"], token, remove: "nothing" })).toEqual({
       kind: "raised",
       node: "n1",
       token,
       epoch,
       removed: null,
     });
-    expect(await one.node.ask("raise", { resource: "a", token: 5, remove: "holder" })).toMatchObject({
+    expect(await one.node.ask("raise", { resources: ["a"], token: 5, remove: "holder" })).toMatchObject({
       token,
       removed: question.label,
     });

@@ -38,8 +38,8 @@ test("T1 tokens of a known resource rise by one", async ({ it }) => {
 
 test("T2 a grant says in which epoch it was given, also when the asker believes in another", async ({ it }) => {
   const before = readAdmissionRecord((await it.redis.hget(keys.node, "admitted")) ?? "");
-  const call = readFloor(keys, "another epoch", before?.generation ?? "");
-  await it.redis.eval(call.source, call.keys.length, ...call.keys, ...call.args);
+  const call = readFloor("another epoch", before?.generation ?? "");
+  await it.redis.eval(call.source, 2, keys.node, keys.marks, ...call.args);
   expect(await it.node.ask("grant", question())).toMatchObject({ kind: "granted", epoch: `${before?.generation}:another epoch` });
 });
 

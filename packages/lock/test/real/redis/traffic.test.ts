@@ -99,7 +99,7 @@ describe("in time", () => {
     });
     expect(await callsOf(server)).toBe(calls);
     server.deliver();
-    await expect.poll(() => node.ask("inspect", "a")).toMatchObject({ kind: "seen" });
+    await expect.poll(() => node.ask("inspect", { resources: ["a"] })).toMatchObject({ kind: "seen" });
     expect(await clientsOf(server)).toEqual(clients);
   });
 
@@ -159,7 +159,7 @@ describe("refused", () => {
     for (const ballot of released) expect(ballot).toMatchObject({ kind: "unreachable", cause: expect.stringMatching(/^NOREPLICAS/) });
     // Not in a hot loop meanwhile, whatever else is asked.
     const calls = await callsOf(server);
-    for (let i = 0; i < 20; i++) await node.ask("inspect", "c");
+    for (let i = 0; i < 20; i++) await node.ask("inspect", { resources: ["c"] });
     expect(await callsOf(server)).toBeLessThan(calls + 30);
     expect(await keysLeft(server)).not.toEqual([]);
     await server.cli("CONFIG", "SET", "min-replicas-to-write", "0");
@@ -231,7 +231,7 @@ describe("over breaks", () => {
     const granted = node.ask("grant", question);
     await new Promise((resolve) => setImmediate(resolve));
     await Promise.all([granted, node.ask("release", question)]);
-    await node.ask("inspect", "b");
+    await node.ask("inspect", { resources: ["b"] });
     expect(await keysLeft(server)).toEqual([`{${namespace}}:lock:a`]);
   });
 

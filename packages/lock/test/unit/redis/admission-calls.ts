@@ -22,12 +22,12 @@ const admitted = {
 export const keys = keysOf("ns", "inbox");
 
 export const admissionCalls: Readonly<Record<string, ScriptCall<unknown>>> = {
-  status: status(keys),
-  "open-admission": openAdmission(keys, { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" }),
-  "read-floor": readFloor(keys, "e", "g"),
-  admit: admit(keys, admitted),
-  readmit: readmit(keys, admitted),
-  promise: promise(keys, "", 1),
-  accept: accept(keys, { noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
-  enter: enter(keys, { roster, floor: 1, epoch: "e", since: 0 }),
+  status: status,
+  "open-admission": openAdmission({ nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" }),
+  "read-floor": readFloor("e", "g"),
+  admit: admit(admitted),
+  readmit: readmit(admitted),
+  promise: promise("", 1),
+  accept: accept({ noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
+  enter: enter({ roster, floor: 1, epoch: "e", since: 0 }),
 };

@@ -85,7 +85,7 @@ describe("a run", () => {
 
 describe("a pending reply", () => {
   const ballot: Ballot = { kind: "quarantined", node: "n1" };
-  const inspection = (): PendingReply => new PendingReply(verbs.inspect as AnyVerb, "r", "");
+  const inspection = (): PendingReply => new PendingReply(verbs.inspect as AnyVerb, { resources: ["r"] }, "");
 
   test("calls back at once if the callback was there before the ballot", () => {
     const reply = inspection();

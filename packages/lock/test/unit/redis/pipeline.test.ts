@@ -49,7 +49,8 @@ describe("a server that forgot the scripts", () => {
     const { pipeline, calls, lessons } = scripted();
     const first = pipeline.ask(verbs.grant as AnyVerb, question);
     await turn();
-    void pipeline.ask(verbs.grant as AnyVerb, { ...question, owner: "other" });
+    const another = { ...question, owner: "other" };
+    void pipeline.ask(verbs.grant as AnyVerb, another);
     await turn();
     calls[0]?.fail("NOSCRIPT No matching script.");
     await turn();
@@ -108,7 +109,10 @@ test("a release that is sent to a node that has gone silent is unreachable after
 });
 
 // Releases that are owed: kept until the node is back, never more than 10 000.
-const debt = (owner: string): Request => ({ verb: verbs.release as AnyVerb, question: { resources: ["a"], owner, tells: true } });
+const debt = (owner: string): Request => {
+  const question: Ownership = { resources: ["a"], owner };
+  return { verb: verbs.release as AnyVerb, question };
+};
 const ownersOf = (kept: readonly Request[]) => kept.map(({ question }) => (question as Ownership).owner);
 
 describe("pending releases", () => {

@@ -22,8 +22,8 @@ const questions: { readonly [V in Verb]: QuestionOf<V> } = {
   release: lease,
   leave: lease,
   callRoll: lease,
-  inspect: "a",
-  raise: { resource: "a", token: 1, remove: "nothing" },
+  inspect: lease,
+  raise: { ...lease, remove: "nothing" },
 };
 const words: { readonly [V in Verb]: readonly string[] } = {
   grant: ["granted", "held"],
