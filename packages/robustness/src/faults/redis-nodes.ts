@@ -13,8 +13,6 @@ const LOOK_EVERY_MS = 20;
 interface NodeFaultSettings {
   readonly fleet: RedisFleet;
   readonly log: FaultLog;
-  /** Whether a killed server has everything on disk; if not, a kill is a loss of memory. */
-  readonly killKeepsMemory: boolean;
   /** Resolves when the node votes again; false if that is not to be waited for any longer. */
   readmitted(node: RedisNode, giveUp: AbortSignal): Promise<boolean>;
 }
@@ -66,10 +64,10 @@ export class NodeFaults {
 
   /** Left out if one of the nodes has a fault already, or too many have. */
   async inject(fault: PlannedFault, giveUp: AbortSignal): Promise<void> {
-    const { fleet, log, killKeepsMemory } = this.#settings;
+    const { fleet, log } = this.#settings;
     const { kind, limit } = fault;
     const nodes = fault.nodes.map((index) => fleet.nodes[index]).filter((node) => node !== undefined);
-    const forgets = kind === "nodes wiped" || (kind === "node killed" && !killKeepsMemory);
+    const forgets = kind === "nodes wiped"; // A killed server has everything on disk.
     if (
       (forgets && this.#wiped.size > 0) ||
       (kind === "node clock shifted" && this.#clockIsFixed) ||

@@ -26,8 +26,6 @@ export interface FaultProfile {
   readonly recoveryMs: number;
   /** How many faults may last at once, stopped clients not counted. */
   readonly limit: number;
-  /** Whether a killed node has everything on disk. */
-  readonly killKeepsMemory: boolean;
   /** A node of the lock's control votes as soon as it is up. */
   readonly votesAtOnce?: boolean;
   /** With how many of the nodes the fleet is founded, if its members change meanwhile. */
@@ -105,7 +103,7 @@ async function runUnderFaults(profile: FaultProfile, seed: string): Promise<Outc
   const environment = await profile.start(closers, folder);
   const { fleet, gateways, storeFaults, workers } = environment;
   const votesAgain = profile.votesAtOnce === true ? (): Promise<boolean> => sleep(maxTtlMs, true) : readmitted;
-  const nodes = new NodeFaults({ fleet, log, readmitted: votesAgain, killKeepsMemory: profile.killKeepsMemory });
+  const nodes = new NodeFaults({ fleet, log, readmitted: votesAgain });
 
   const changeMembers = async ({ over, giveUp }: Signals): Promise<void> => {
     if (founders === undefined) return;

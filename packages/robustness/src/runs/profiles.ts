@@ -3,7 +3,7 @@
 // must do.
 import { setTimeout as sleep } from "node:timers/promises";
 import { gatewayProgram, RedisFleet, startNode } from "@palisade/testkit";
-import { oneOf, positive, shortOr, textOf, type Values, wholeNumber } from "../command.js";
+import { positive, shortOr, type Values, wholeNumber } from "../command.js";
 import type { Plan } from "../faults/schedule.js";
 import { clientNumber, journalName } from "../history.js";
 import { citusFaults, PairStore, patroniFaults, startCitusStore, startPatroniStore } from "../servers/stores.js";
@@ -64,7 +64,7 @@ npm run faults -- --sim [options]    the lock's code in a simulated world`,
   isFoundWanting: (violations) => violations.some(({ lostUpdates = 0 }) => lostUpdates > 0),
 };
 
-const documented = { ...documentTimes, recoveryMs: RECOVERY_MS, killKeepsMemory: true };
+const documented = { ...documentTimes, recoveryMs: RECOVERY_MS };
 
 export function systemPlan(durationMs: number, clients: number, nodes = NODES): Plan {
   return {
@@ -188,7 +188,6 @@ export const lockFaults: FaultCommand = {
   --leases K         leases of each, all on one resource (1000)
   --minutes M        no new leases after so long (30)
   --short            a bounded run: 60 leases each, at most 45 s with everything
-  --appendfsync F    always (kills keep everything), everysec or no (kills lose memory, too)
   --control          a lock that has neither seals nor quarantine: must be found wanting
 ${COMMON}`,
   profile: ({ seed, isControl }, values) => {
@@ -196,7 +195,6 @@ ${COMMON}`,
     const processes = wholeNumber(values, "processes", { fallback: 16, least: 1, most: 1_000 });
     const leases = wholeNumber(values, "leases", { fallback: isShort ? 60 : 1_000, least: 1, most: 1_000_000 });
     const limitMs = positive(values, "minutes", isShort ? 0.45 : 30) * 60_000;
-    const appendfsync = oneOf("appendfsync", textOf(values, "appendfsync") ?? "always", ["always", "everysec", "no"]);
     const { maxTtlMs } = lockTimes;
     return {
       plan: {
@@ -224,10 +222,9 @@ ${COMMON}`,
       recoveryMs: 10_000,
       limit: 4,
       votesAtOnce: isControl,
-      killKeepsMemory: appendfsync === "always",
       watched: RESOURCE,
       start: async (closers, folder) => {
-        const fleet = closers.use(await RedisFleet.start({ nodes: NODES, appendfsync }));
+        const fleet = closers.use(await RedisFleet.start({ nodes: NODES, appendfsync: "always" }));
         return await startLock(fleet, { seed, isControl, processes, leases, folder }, closers);
       },
       traffic: ({ workers }, done) => untilDone(() => workers.tally.done, done, limitMs),

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import {
+  type Address,
   CitusCluster,
   FaultProxy,
   gatewayProgram,
@@ -23,11 +24,6 @@ import type { Chance } from "../chance.js";
 export interface StoreLink {
   readonly url: string;
   readonly proxy: FaultProxy;
-}
-
-interface Address {
-  readonly host: string;
-  readonly port: number;
 }
 
 /** Faults that a store brings itself. */

@@ -39,7 +39,7 @@ export function intrusion(orders: IntruderOrders, self: Process): Traffic {
   /** The highest fence seen; at first the clock's. */
   let fence = clockFloor();
   const intrude = async (id: string): Promise<void> => {
-    const { resource, token, ...attempt } = draw(chance, { id, intruder, fence });
+    const { resource, token, ...attempt } = draw(chance, intruder, { id, near: fence });
     const kind = intruder === "forger" ? "forged" : "malformed";
     journal.write({ e: "sent", id, at: nowMs(), kind, via: "intruder", resource, ...(token === undefined ? {} : { token }) });
     const reply = await send(attempt);
@@ -63,19 +63,15 @@ export function intrusion(orders: IntruderOrders, self: Process): Traffic {
   };
 }
 
-interface Drawing extends Pick<IntruderOrders, "intruder"> {
-  readonly id: string;
-  readonly fence: number;
-}
-
-function draw(chance: Chance, { id, intruder, fence }: Drawing): Attempt {
+/** `near` is a valid token, `id` a name for the attempt. */
+function draw(chance: Chance, intruder: IntruderOrders["intruder"], { id, near }: { id: string; near: number }): Attempt {
   const resource = chance.happens(0.2) ? chance.one(intruded) : chance.one(documents);
   const above = chance.one([1_000_000, 1_000_000_000, 1_000_000_000_000, MAX_TOKEN]);
-  const far = Math.min(MAX_TOKEN, Math.max(fence, clockFloor()) + above);
+  const far = Math.min(MAX_TOKEN, Math.max(near, clockFloor()) + above);
   const common =
     intruder === "forger"
       ? { resource, token: far, headers: ["Fencing-Token", chance.happens(0.5) ? `${far}` : `${far};seq=1`] }
-      : { resource, headers: chance.one(malformedTokens(fence)) };
+      : { resource, headers: chance.one(malformedTokens(near)) };
   const value = JSON.stringify(successor(null, id));
   const path = `/v1/resources/${resource}`;
   const how = chance.one(["PUT", "PATCH", "DELETE", "seal", "transaction"] as const);
@@ -114,7 +110,6 @@ function outcomeOf(reply: Reply | undefined): CallOutcome {
   return isRefused ? "refused" : "unknown";
 }
 
-/** `near` is a valid token. */
 function malformedTokens(near: number): readonly (readonly string[])[] {
   const around = ["-#", "+#", "0#", "#.0", "#e0", `#, ${near + 1}`, "#;", "#;seq=", "#;seq=0", "#;seq=01", "#;SEQ=1", "#; seq=1"];
   const wrong = [...around, "#;seq=1;seq=2", '"#"', "#n", "# #"].map((form) => form.replaceAll("#", `${near}`));

@@ -16,7 +16,7 @@ test.for<readonly [keyof typeof commands, string, object]>([
   ["system", "--short --members", { plan: { durationMs: 90_000, nodes: 7 }, founders: 5 }],
   ["ha", "--short --control", { rounds: 1, plan: { clients: 6 } }],
   ["citus", "--clients 8", { rounds: 3, plan: { clients: 8 } }],
-  ["lock", "--short", { plan: { clients: 16, durationMs: 27_000 }, killKeepsMemory: true }],
+  ["lock", "--short", { plan: { clients: 16, durationMs: 27_000 } }],
 ])("%s %s", ([name, line, asked]) => {
   expect(reading(name, line)).toMatchObject(asked);
 });
@@ -28,7 +28,7 @@ test.for<readonly [keyof typeof commands, string, RegExp]>([
   ["system", "now", /Unexpected argument 'now'/],
   ["ha", "--minutes 2", /Unknown option '--minutes'/],
   ["citus", "--control", /Unknown option '--control'/],
-  ["lock", "--appendfsync never", /^--appendfsync is one of always, everysec, no, not never$/],
+  ["lock", "--processes 1.5", /^--processes is a whole number from 1 to 1000, not 1.5$/],
 ])("%s %s is refused", ([name, line, sentence]) => {
   expect(() => reading(name, line)).toThrow(sentence);
 });

@@ -57,7 +57,7 @@ test("stopped clients do not keep other faults out, and are not kept out by them
       environment: environment as unknown as Environment,
       plan: [stop(0), stop(1), breakLink(0), breakLink(1), breakLink(2), stop(2)],
       log,
-      nodes: new NodeFaults({ fleet: fleet as never, log, killKeepsMemory: true, readmitted: async () => true }),
+      nodes: new NodeFaults({ fleet: fleet as never, log, readmitted: async () => true }),
       ttlMs: 0,
       limit: 2,
       giveUp: new AbortController().signal,
