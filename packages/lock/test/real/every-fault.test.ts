@@ -1,4 +1,4 @@
-// Every fault of the testkit, on fleets of one, three and five: a minority costs nothing, a
+// Every fault of the testkit, on fleets of three and five: a minority costs nothing, a
 // majority is never taken for a holder, and afterwards nothing is left.
 import type { Locker } from "@palisade/lock";
 import type { RedisFleet, RedisNode } from "@palisade/testkit";
@@ -53,7 +53,7 @@ class Story {
     this.#fleet = fleet;
   }
 
-  /** Some nodes out of five, three or one. */
+  /** Some nodes out of five or three. */
   async tell(name: string, { happen, end, isDeaf }: Fault, count: number): Promise<void> {
     const { nodes } = this.#fleet;
     const isMajority = count > nodes.length / 2;
@@ -80,10 +80,8 @@ class Story {
 
 describe.concurrent("whatever happens to nodes", () => {
   test.for([
-    { of: 1, broken: 1 },
     { of: 3, broken: 2 },
     { of: 5, broken: 2 },
-    { of: 5, broken: 3 },
   ])(
     "$broken of $of cost no caller a lease if they are a minority; a majority is not called a holder; later tokens are higher, and nothing is left",
     // Thirteen stories, of which some wait for a connection or a memory to come back.

@@ -67,7 +67,7 @@ describe.each(["real", "fake"] as const)("the %s lock", (kind) => {
   test("L1 ends a lease that is not renewed, and tells its holder", async ({ lockers }) => {
     const open = lockers(kind);
     const [one, other] = [open(), open()];
-    const lease = await one.acquire("r", { ttlMs: 1_000 });
+    const lease = await one.acquire("r", { ttlMs: 500 });
     const next = other.acquire("r", { waitMs: 20_000 });
     await aborted(lease.signal);
     expect(lease.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "expired" });
@@ -78,8 +78,8 @@ describe.each(["real", "fake"] as const)("the %s lock", (kind) => {
   test("renews and extends, and loses what was taken away", async ({ lockers }) => {
     const open = lockers(kind);
     const [one, other] = [open(), open()];
-    const result = await one.using("r", { ttlMs: 1_500 }, async (lease) => {
-      await sleep(2_000);
+    const result = await one.using("r", { ttlMs: 800 }, async (lease) => {
+      await sleep(1_000);
       lease.assertHeld();
       expect((await lease.extend(9_000)).remainingMs).toBeGreaterThan(5_000);
       return lease.token;

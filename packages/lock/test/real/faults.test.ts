@@ -2,7 +2,7 @@
 // the nodes. Each test breaks a fleet of its own.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { type AttemptEvent, channelNames, type LockError, type Locker, type NodeEvent } from "@palisade/lock";
-import { aborted, describe, expect, failure, fleetHolders, test, timed, until } from "./lock-test.js";
+import { describe, expect, failure, fleetHolders, test, timed, until } from "./lock-test.js";
 
 const key = "{palisade}:lock:r";
 
@@ -14,38 +14,6 @@ async function nothingLeft(fleet: Parameters<typeof fleetHolders>[0], resource =
 async function takeAndGiveBack(locker: Locker): Promise<void> {
   await (await locker.acquire("warm-up")).release();
 }
-
-describe("all nodes at once", () => {
-  test("L2 killed with an old snapshot each: the lease that they forgot is waited for", async ({ fleet, open }) => {
-    const { nodes, urls } = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
-    const options = { nodes: urls, ttlMs: 3_000, maxTtlMs: 3_000 };
-    const locker = open(options);
-    await locker.ready();
-    await Promise.all(nodes.map((node) => node.cli("SAVE")));
-    const held = await locker.acquire("r");
-    await Promise.all(nodes.map((node) => node.restart()));
-    // One that knows the fleet by what the nodes have kept, and one that was there before.
-    const rivals = [open(options), locker];
-    const next = await Promise.race(rivals.map((rival) => rival.acquire("r", { waitMs: 30_000 })));
-    expect(held.remainingMs()).toBe(0);
-    expect(next.token).toBeGreaterThan(held.token);
-  });
-
-  test("T1 without their memory: tokens go on above those that distinct names have spent at thousands a second", async ({
-    fleet,
-    open,
-  }) => {
-    const { nodes, urls } = await fleet({ nodes: 3, appendfsync: "no", config: { appendonly: "no", save: "" } });
-    const locker = open({ nodes: urls, ttlMs: 2_000, maxTtlMs: 2_000 });
-    await locker.ready();
-    const names = Array.from({ length: 16_000 }, (_, i) => `${i}`);
-    const leases = await Promise.all(names.map((name) => locker.acquire(name, { waitMs: 60_000 })));
-    const last = Math.max(...leases.map(({ token }) => token));
-    await Promise.all(nodes.map((node) => node.cli("FLUSHALL")));
-    const next = await locker.acquire("r", { waitMs: 30_000 });
-    expect(next.token).toBeGreaterThan(last);
-  });
-});
 
 describe("nodes that are down", () => {
   test("two of five: the lease is granted, and the two are reported", async ({ own }) => {
@@ -90,16 +58,6 @@ describe("nodes that are down", () => {
       async () => (await Promise.all(alive.map((node) => node.cli("GET", key)))).every((holder) => holder === null),
       "it is given back",
     );
-  });
-
-  test("and come back while a caller waits: the waiter gets its lease", async ({ fleet, open }) => {
-    const running = await fleet({ appendfsync: "always" });
-    const locker = open({ nodes: running.urls });
-    await locker.ready();
-    await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.kill()));
-    const waiting = locker.acquire("r", { waitMs: 20_000 });
-    await Promise.all([0, 2, 4].map((i) => running.nodes[i]?.restart()));
-    expect((await waiting).held).toBe(true);
   });
 });
 
@@ -201,81 +159,9 @@ describe("what arrives late", () => {
   });
 });
 
-// They wait more than they do, each with nodes of its own, so they wait together.
-describe.concurrent("a quorum that is frozen", () => {
-  test("L1 ends the lease on time, and says that it was unreachable", async ({ fleet, open }) => {
-    const running = await fleet({ nodes: 3 });
-    const ttlMs = 4_000;
-    const locker = open({ nodes: running.urls, ttlMs, nodeTimeoutMs: 50 });
-    const { signal } = await locker.acquire("r", { renew: true });
-    await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
-    // On a busy machine all timers are late, but they keep their order.
-    let isTooLate = false;
-    setTimeout(() => {
-      isTooLate = true;
-    }, ttlMs).unref();
-    await aborted(signal);
-    expect(isTooLate).toBe(false);
-    expect(signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "unreachable" });
-    expect((signal.reason as LockError).message).toMatch(/could not be renewed, because too many nodes could not be reached/);
-    await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
-  });
-
-  test("neither ends nor prolongs the lease by not answering a renewal; when it answers again, the lease goes on", async ({ own }) => {
-    const { running, locker } = await own(3, { nodeTimeoutMs: 300 });
-    const lease = await locker.acquire("r", { ttlMs: 30_000 });
-    await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
-    const before = lease.remainingMs();
-    const renewal = await lease.extend();
-    expect(renewal.outcome).toBe("unknown");
-    expect(renewal.remainingMs).toBeLessThan(before);
-    expect(renewal.ballots.filter(({ kind }) => kind === "unreachable").map(({ node }) => node)).toEqual(["n1", "n2"]);
-    lease.assertHeld();
-    await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
-    await until(async () => (await lease.extend()).outcome === "renewed", "the lease is renewed");
-  });
-
-  test("L1 does not keep a shorter ttl from counting: the nodes may hold the lease for no longer, whether or not they say so", async ({
-    own,
-  }) => {
-    const { running, locker } = await own(3, { nodeTimeoutMs: 50 });
-    const lease = await locker.acquire("r", { ttlMs: 30_000 });
-    for (const node of running.nodes) node.dropReplies();
-    expect((await lease.extend(5_000)).outcome).toBe("unknown");
-    expect(lease.remainingMs()).toBeLessThanOrEqual(5_000);
-    await Promise.all(running.nodes.map((node) => node.heal()));
-  });
-
-  test("that executed an extension unheard gives the lease back when it is over, instead of holding it for a whole ttl", async ({
-    own,
-  }) => {
-    const { running, locker } = await own(3, { ttlMs: 3_500, nodeTimeoutMs: 1_000 });
-    const lease = await locker.acquire("r");
-    for (const node of running.nodes) node.holdReplies();
-    expect((await lease.extend(30_000)).outcome).toBe("unknown");
-    expect(await running.nodes[0]?.cli("PTTL", key)).toBeGreaterThan(20_000);
-    await until(() => !lease.held, "the lease is over");
-    await nothingLeft(running);
-    for (const node of running.nodes) node.deliver();
-  });
-
-  test("does not keep a release waiting longer than a node may take, and is told when it is back", async ({ own }) => {
-    const { running, locker } = await own(3, { nodeTimeoutMs: 500 });
-    const lease = await locker.acquire("r", { ttlMs: 60_000 });
-    await until(async () => !(await fleetHolders(running, "r")).includes(null), "all nodes have it");
-    await Promise.all([running.nodes[0]?.pause(), running.nodes[1]?.pause()]);
-    const { tookMs, result } = await timed(() => lease.release());
-    expect(result.outcome).toBe("unconfirmed");
-    // After ten times nodeTimeoutMs the connection would be given up.
-    expect(tookMs).toBeLessThan(4_500);
-    await Promise.all([running.nodes[0]?.resume(), running.nodes[1]?.resume()]);
-    await nothingLeft(running);
-  });
-});
-
 describe("a node that stands still for longer than a lease can last", () => {
   test("L2 executes the grant it had received when it goes on, and is then told of the release", async ({ own }) => {
-    const KEY_LIVES_MS = 3_000;
+    const KEY_LIVES_MS = 1_200;
     const { running, locker } = await own(3, { ttlMs: KEY_LIVES_MS, maxTtlMs: KEY_LIVES_MS, nodeTimeoutMs: 50 });
     const frozen = running.nodes[2];
     if (frozen === undefined) throw new Error("a fleet of three has a third node");

@@ -89,7 +89,7 @@ describe("nodes", () => {
   test("tells latency, clock, memory, version, durability and incarnation of those that answer, and nothing of a silent one", async ({
     own,
   }) => {
-    const { nodes, locker } = await own(3, { ttlMs: 20_000, nodeTimeoutMs: 2_000 });
+    const { nodes, locker } = await own(3, { ttlMs: 20_000, nodeTimeoutMs: 1_000 });
     await locker.ready();
     await nodes[0]?.shiftClock(-7_000);
     await nodes[1]?.cli("CONFIG", "SET", "maxmemory", "64mb");

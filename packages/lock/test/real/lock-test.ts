@@ -1,11 +1,10 @@
 // `test` for this package: what the testkit offers, and lockers that are closed when the test is
 // over. Also small ways to look at the nodes past the lock.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLocker, type Lease, type Locker, type LockerOptions } from "@palisade/lock";
+import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
 import type { RedisFleet } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
-import { aborted } from "../listening.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";
 export { aborted, failure, listen } from "../listening.js";
@@ -99,25 +98,6 @@ export async function until(isSo: () => boolean | Promise<boolean>, what: string
   while (!(await isSo())) {
     if (performance.now() > endsAt) throw new Error(`it never came about that ${what}`);
     await sleep(2);
-  }
-}
-
-/**
- * Takes leases until this process was seen to run in the last quarter of one, and returns when that
- * one is over: a process that stands still then cannot be warned. Seen twice, because a warning
- * that is due may come right after the first look.
- */
-export async function untilSeenEnding(take: () => Promise<Lease>): Promise<Lease> {
-  for (;;) {
-    const lease = await take();
-    const endingMs = lease.remainingMs() / 4 - 20;
-    let looks = 0;
-    const look = setInterval(() => {
-      if (lease.held && lease.remainingMs() < endingMs) looks++;
-    }, 5);
-    await aborted(lease.signal);
-    clearInterval(look);
-    if (looks > 1) return lease;
   }
 }
 

@@ -1,6 +1,5 @@
 // Which nodes are members of a fleet: lockers with other lists, members replaced, added and removed
 // while leases are taken and held.
-import type { Locker } from "@palisade/lock";
 import type { StartFleet } from "@palisade/testkit/vitest";
 import { LeaseHistory, unbroken } from "./lease-history.js";
 import { describe, expect, type OpenLocker, test } from "./lock-test.js";
@@ -22,7 +21,7 @@ describe("lockers with different lists", () => {
     const wrong = Array.from({ length: 2 }, () => open({ nodes: [n1, n2, n4], ttlMs, maxTtlMs: ttlMs, waitMs: 5_000 }));
     await Promise.all(wrong.map((locker) => locker.ready()));
     // Longer than a node that lost its memory would have to wait.
-    const endsAt = performance.now() + 6 * ttlMs;
+    const endsAt = performance.now() + 3 * ttlMs;
     const witness = new LeaseHistory();
     await witness.all([...right, ...wrong], () => performance.now() > endsAt);
     expect(witness.leases).toBeGreaterThan(10);
@@ -36,7 +35,7 @@ describe("lockers with different lists", () => {
 
 test("M1 a member that lost its memory is the node that is configured, where the roster has another way to it", async ({ fleet, open }) => {
   const { urls, nodes } = await fleet({ nodes: 3 });
-  const options = { ttlMs: 2_000, maxTtlMs: 2_000 };
+  const options = { ttlMs: 600, maxTtlMs: 600 };
   const founder = open({ nodes: urls, ...options });
   await founder.ready();
   await founder.close();
@@ -48,8 +47,6 @@ test("M1 a member that lost its memory is the node that is configured, where the
   const findings = await locker.fleet.doctor();
   expect(findings.filter(({ code }) => code === "members" || code === "same_server")).toEqual([]);
 });
-
-const addressOf = (url: string): string => new URL(url).host;
 
 test("a first call while a node is down is told that a new fleet needs all, which one is missing, and the way out", async ({
   fleet,
@@ -129,66 +126,4 @@ test("reconfigure of a locker that is closed rejects with LOCK_ABORTED, and can 
   await asked;
   await nodes[3]?.heal();
   expect((await second.fleet.reconfigure({ add: urls[3] ?? "" })).members).toHaveLength(4);
-});
-
-describe("reconfigure", () => {
-  test(
-    "W1 a caller that waits while a member is replaced listens to the newcomer, and has the lock when it is released",
-    patient,
-    async ({ fleet, open }) => {
-      const { urls, nodes } = await fleet({ nodes: 4 });
-      const [holder, waiter] = [0, 1].map(() => open({ nodes: urls.slice(0, 3), ttlMs: 2_000, maxTtlMs: 2_000 })) as [Locker, Locker];
-      const held = await holder.acquire("r", { renew: true });
-      const waiting = waiter.acquire("r", { waitMs: 60_000 });
-      waiting.catch(() => {});
-      const listeners = () =>
-        Promise.all(nodes.map(async (node) => ((await node.cli("PUBSUB", "CHANNELS", "*:inbox:*")) as unknown[]).length));
-      await expect.poll(listeners, { timeout: 10_000 }).toEqual([1, 1, 1, 0]);
-      await holder.fleet.reconfigure({ replace: addressOf(urls[2] ?? ""), by: urls[3] ?? "" });
-      await expect.poll(async () => (await listeners())[3], { timeout: 10_000 }).toBe(1);
-      await held.release();
-      expect((await waiting).held).toBe(true);
-    },
-  );
-
-  test(
-    "M1 T1 T2 L2 adds, replaces and removes members while leases are taken, and none that is held is lost",
-    patient,
-    async ({ fleet, open }) => {
-      const servers = await fleet({ nodes: 6 });
-      const [n1 = "", n2 = "", n3 = "", n4 = "", n5 = "", n6 = ""] = servers.urls;
-      const lockers = Array.from({ length: 3 }, () => open({ nodes: [n1, n2, n3], ttlMs: 2_000, maxTtlMs: 2_000, waitMs: 5_000 }));
-      const [operator] = lockers as [Locker, ...Locker[]];
-      await operator.ready();
-      const held = await operator.acquire("held", { renew: true });
-      const witness = new LeaseHistory();
-      let isOver = false;
-      const work = witness.all(lockers, () => isOver);
-      const sizes: number[] = [];
-      for (const change of [
-        { add: n4 },
-        { add: n5 },
-        { replace: addressOf(n1), by: n6 },
-        { remove: addressOf(n2) },
-        { remove: addressOf(n3) },
-      ]) {
-        const { members, generation } = await operator.fleet.reconfigure(change);
-        sizes.push(members.length);
-        expect(generation).toBe(sizes.length + 1);
-      }
-      expect(sizes).toEqual([4, 5, 5, 4, 3]);
-      isOver = true;
-      await work;
-      expect(witness.broken).toEqual(unbroken);
-      expect(held.held, String(held.signal.reason)).toBe(true);
-      for (const locker of lockers) {
-        const { generation, members } = await locker.fleet.members();
-        expect([generation, [...members].sort()]).toEqual([6, [n4, n5, n6].map(addressOf).sort()]);
-      }
-      await held.release();
-      // None of the nodes it was configured with is a member any more.
-      await using late = open({ nodes: [n4, n5, n6], ttlMs: 1_000 });
-      expect((await late.ready()).admitted).toHaveLength(3);
-    },
-  );
 });

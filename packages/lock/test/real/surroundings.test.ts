@@ -12,7 +12,7 @@ test("fake timers do not reach the lock: it waits, renews and ends its leases in
   try {
     const locker = shared();
     const other = shared();
-    const lease = await locker.acquire("r", { ttlMs: 1_000 });
+    const lease = await locker.acquire("r", { ttlMs: 500 });
     vi.advanceTimersByTime(3_600_000);
     vi.setSystemTime(4_000_000_000_000);
     lease.assertHeld();

@@ -1,7 +1,7 @@
 // What subscribers are told: every round, the danger before the end of a lease, its loss, and
 // what happens to nodes.
-import type { DangerEvent, EndEvent, LossEvent, NodeEvent, RoundEvent, WaitEvent } from "@palisade/lock";
-import { describe, expect, failure, listen, test, until, untilSeenEnding } from "./lock-test.js";
+import type { EndEvent, NodeEvent, RoundEvent, WaitEvent } from "@palisade/lock";
+import { describe, expect, failure, listen, test, until } from "./lock-test.js";
 
 describe("a subscriber hears of", () => {
   test("every round, when the last node has answered it: of an acquisition, an extension, a release, a look and a forced release", async ({
@@ -29,19 +29,6 @@ describe("a subscriber hears of", () => {
     using heard = listen<RoundEvent>("round", ({ resources }) => resources[0] === "sealed");
     await (await locker.acquire("sealed")).release();
     await until(() => heard.events.some(({ question }) => question === "seal"), "the seal round is told of");
-  });
-
-  test("the danger and then the loss of a lease, and of no loss where it was released", async ({ locker }) => {
-    using dangers = listen<DangerEvent>("danger", ({ resources }) => resources.includes("short"));
-    using losses = listen<LossEvent>("loss", ({ resources }) => resources.includes("short"));
-    await (await locker.acquire("short")).release();
-    expect(losses.events).toEqual([]);
-    const { token } = await untilSeenEnding(() => {
-      for (const { events } of [dangers, losses]) events.length = 0;
-      return locker.acquire("short", { ttlMs: 1_000 });
-    });
-    expect(dangers.events).toEqual([{ resources: ["short"], token, remainingMs: expect.any(Number) }]);
-    expect(losses.events).toEqual([{ resources: ["short"], token, reason: "expired" }]);
   });
 
   test("every end of a lease with the time for which it was held, and every wait with its time and who waits behind", async ({

@@ -171,6 +171,10 @@ export class SimServer {
     throw new Unsupported(said);
   }
 
+  get subscribers(): number {
+    return [...this.#peers.values()].filter(({ channels }) => channels.size > 0).length;
+  }
+
   /** Takes the right to subscribe away, and ends the connections that have. */
   deafen(): void {
     this.#isDeaf = true;

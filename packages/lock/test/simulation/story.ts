@@ -178,14 +178,22 @@ class StoryNode {
   readonly #ways: Path[] = [];
   /** How many commands of scripts and scripts it has executed. */
   calls = 0;
-  /** Answers every script with an error, as long as it is set. */
-  refusal: Error | undefined;
+  #refused: Executed["name"];
   #isCutOff = false;
 
   constructor(name: string, now: () => number, appendfsync: "always" | "no") {
     this.name = name;
     const clock = { rate: 1, aheadMs: BORN_AT_MS };
-    this.server = new SimServer({ name, now, clock, appendfsync, answer: (executed) => this.#answered(executed) });
+    this.server = new SimServer({
+      name,
+      now,
+      clock,
+      appendfsync,
+      edit: (script, text) => (script !== undefined && script === this.#refused ? "return { err = 'NOREPLICAS' }" : text),
+      onExecuted: () => {
+        this.calls++;
+      },
+    });
     this.#machine = new Machine(this.server);
   }
 
@@ -241,15 +249,20 @@ class StoryNode {
     for (const way of this.#ways) way.cut();
   }
 
+  /** How many processes listen for what is told to them. */
+  get listeners(): number {
+    return this.server.subscribers;
+  }
+
   /** One command, past the lock. */
   command(...words: readonly string[]): unknown {
     return this.server.eval("return redis.call(unpack(ARGV))", 0, words);
   }
 
-  #answered({ reply }: Executed): Executed["reply"] {
-    this.calls++;
-    if (this.refusal !== undefined) throw this.refusal;
-    return reply;
+  /** Answers this script with an error from now on; undefined: no more. */
+  refuse(script: Executed["name"]): void {
+    this.#refused = script;
+    this.server.flushScripts();
   }
 }
 

@@ -1,6 +1,3 @@
-// Which nodes are admitted, and when: founding a fleet, nodes that kept or lost their memory, and
-// too few left to prove anything.
-import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisFleet, RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
 import { restartHiding, standingIn } from "./middlemen.js";
@@ -151,32 +148,6 @@ describe("a node that kept its memory", () => {
 });
 
 describe("a node that lost its memory", () => {
-  test("L2 does not vote before every lease it may have forgotten is over; T2 then gives only tokens above all that was stored meanwhile", async ({
-    fleet,
-  }) => {
-    // Time enough for all that happens while it waits.
-    const longestMs = 3_000;
-    const servers = await fleet({ nodes: 3, ...forgetful });
-    await using lock = await opened(servers.urls, { namespace, maxTtlMs: longestMs });
-    const forgottenAt = performance.now();
-    const later = lock.fromNow();
-    await servers.nodes[2]?.restart({ forget: true });
-    await later.heard("quarantined", "n3");
-    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined", node: "n3" });
-    // Stored while it waits: floors read before the wait would miss it.
-    const token = (await floorOf(servers.nodes[0])) + 1_000;
-    await issue(lock, ["n1"], token);
-    const admitted = await later.heard("admitted", "n3");
-    expect(performance.now() - forgottenAt).toBeGreaterThanOrEqual(longestMs);
-    expect(admitted).toMatchObject({ node: "n3", way: "rebuilt", floor: token });
-    const question = asking("a");
-    await expect.poll(() => lock.node("n3").ask("grant", question)).toMatchObject({ kind: "granted", token: token + 1 });
-    expect(await recordOf(servers.nodes[2])).toMatchObject({
-      fleet: (await recordOf(servers.nodes[0])).fleet,
-      members: (await recordOf(servers.nodes[0])).members,
-    });
-  });
-
   test("T2 is also one that writes its log every second: what it answered in its last one may be gone", async ({ fleet }) => {
     const servers = await fleet({ nodes: 3, appendfsync: "everysec" });
     await using lock = await opened(servers.urls, options);
@@ -217,22 +188,6 @@ describe("a node that lost its memory", () => {
     expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined" });
     await later.heard("admitted", "n3");
     expect(performance.now() - flushedAt).toBeGreaterThanOrEqual(maxTtlMs);
-  });
-
-  test("comes back although it was silent when its status was read, and no caller asks it anything", async ({ fleet }) => {
-    const servers = await fleet({ nodes: 3 });
-    const connectTimeoutMs = 150;
-    await using lock = await hasty(servers, connectTimeoutMs);
-    const third = servers.nodes[2];
-    await third?.cli("FLUSHALL");
-    const later = lock.fromNow();
-    expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({ kind: "quarantined" });
-    await third?.pause();
-    // Until it could be admitted, and longer than a look at it waits for an answer.
-    await new Promise((resolve) => setTimeout(resolve, 2 * maxTtlMs + 3 * connectTimeoutMs));
-    await third?.resume();
-    expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
-    await expect.poll(() => lock.fleet.state().admitted).toContain("n3");
   });
 
   test("is looked at over a new connection when it does not answer a look on the one that is up", async ({ fleet }) => {
@@ -279,16 +234,6 @@ describe("a node that lost its memory", () => {
     const admissions = await Promise.all(["n1", "n2"].map((name) => later.heard("admitted", name)));
     expect(admissions.map(({ way }) => way)).toEqual(["rebuilt", "rebuilt"]);
     expect((await floors(servers)).slice(0, 3)).toEqual([floor, floor, floor]);
-  });
-
-  test("many lockers bring it back once", async ({ fleet }) => {
-    const { servers, lock } = await founded(fleet, 3);
-    const others = await Promise.all(Array.from({ length: 5 }, () => opened(servers.urls, options)));
-    const all = [lock, ...others];
-    await servers.nodes[2]?.restart({ forget: true });
-    await expect.poll(() => all.map(({ fleet: each }) => each.state().admitted.length), { timeout: 5_000 }).toEqual(all.map(() => 3));
-    expect(all.flatMap(({ events }) => events.filter((event) => event.kind === "admitted" && event.way === "rebuilt"))).toHaveLength(1);
-    await Promise.all(others.map(({ fleet: each }) => each.close()));
   });
 
   test("a record that is taken away, or its floor alone, counts as a lost memory", async ({ fleet }) => {
@@ -372,74 +317,4 @@ test("L2 a node whose clock was an hour ahead when it came up waits no longer th
   await expect.poll(() => third?.cli("HEXISTS", `{${namespace}}:node`, "ticket")).toBe(1);
   await third?.shiftClock(-3_600_000);
   expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
-});
-
-test("L2 a node that refuses its admission is visited for about once a second, and the others go on voting", async ({ fleet }) => {
-  const servers = await fleet({ nodes: 3, ...forgetful });
-  await using lock = await opened(servers.urls, { ...options, maxTtlMs: 1_000 });
-  const [first, , third] = servers.nodes;
-  const later = lock.fromNow();
-  await third?.cli("FLUSHALL");
-  await lock.node("n3").ask("inspect", { resources: ["a"] });
-  await expect.poll(async () => (await recordOf(third)).proposedFloor).toBeDefined();
-  await third?.cli("CONFIG", "SET", "min-replicas-to-write", "1");
-  const admissionOf = async () => (await recordOf(first)).admitted;
-  const before = await admissionOf();
-  await expect.poll(admissionOf, { timeout: 8_000 }).not.toBe(before);
-  const seen = new Set<unknown>();
-  for (const endsAt = performance.now() + 2_500; performance.now() < endsAt; await sleep(5)) seen.add(await admissionOf());
-  expect(seen.size).toBeGreaterThan(1);
-  expect(seen.size).toBeLessThan(5);
-  await third?.cli("CONFIG", "SET", "min-replicas-to-write", "0");
-  expect(await later.heard("admitted", "n3")).toMatchObject({ way: "rebuilt" });
-});
-
-describe("too few are left to prove anything", () => {
-  test("L2 a majority that lost its memory comes back although a late founder asked one of it to join a fleet that was not founded", async ({
-    fleet,
-  }) => {
-    const servers = await fleet({ nodes: 3, ...forgetful });
-    const lock = await opened(servers.urls, { ...options, maxTtlMs: 2_000 });
-    const later = lock.fromNow();
-    const [, , third] = servers.nodes;
-    await Promise.all(servers.nodes.slice(1).map((server) => server.restart({ forget: true })));
-    // Its admission is open, and it waits for the leases that it may have forgotten.
-    await expect.poll(async () => (await recordOf(third)).ticket).toBeDefined();
-    await third?.cli("HSET", `{${namespace}}:node`, "founding", "a b c|of-another-list-");
-    const admissions = await Promise.all(["n2", "n3"].map((name) => later.heard("admitted", name)));
-    expect(admissions.map(({ way }) => way)).toContain("bootstrap");
-  });
-
-  test("T2 L2 a fleet that lost all memory waits for the leases it may have forgotten, and starts above every token of before", async ({
-    fleet,
-  }) => {
-    const { servers, lock } = await founded(fleet, 3);
-    const before = Math.max(...(await floors(servers)));
-    const lostAt = performance.now();
-    await Promise.all(servers.nodes.map((server) => server.restart({ forget: true })));
-    await expect
-      .poll(() => lock.events.filter((event) => event.kind === "admitted" && event.floor > before), {
-        timeout: 5_000,
-      })
-      .toHaveLength(3);
-    expect(performance.now() - lostAt).toBeGreaterThanOrEqual(maxTtlMs);
-    await expect.poll(() => lock.fleet.state().admitted).toHaveLength(3);
-    expect(Math.min(...(await floors(servers)))).toBeGreaterThan(before);
-  });
-
-  test("T2 the majority that lost its memory waits for the leases it may have forgotten, and starts above the wall clock and the survivors", async ({
-    fleet,
-  }) => {
-    const { servers, lock } = await founded(fleet, 5);
-    const survivors = (Date.now() + 60_000) * 100;
-    await issue(lock, ["n1"], survivors);
-    const lostAt = performance.now();
-    const later = lock.fromNow();
-    await Promise.all(servers.nodes.slice(2).map((server) => server.restart({ forget: true })));
-    const admissions = await Promise.all(["n3", "n4", "n5"].map((name) => later.heard("admitted", name)));
-    // Those whose wait ends later may already be rebuilt from the others.
-    expect(admissions.map(({ way }) => way)).toContain("bootstrap");
-    expect(performance.now() - lostAt).toBeGreaterThanOrEqual(maxTtlMs);
-    expect((await floors(servers)).slice(2)).toEqual([survivors, survivors, survivors]);
-  });
 });

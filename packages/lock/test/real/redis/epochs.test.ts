@@ -104,7 +104,7 @@ describe("rebuilding", () => {
     fleet,
   }) => {
     // Long enough for the clock to be set back before the lock has run out.
-    const ttlMs = 2_500;
+    const ttlMs = 1_500;
     await using it = await story(fleet, ttlMs);
     const late = asking("a", ttlMs);
     await it.lock.node("n3").ask("raise", { resources: ["a"], token: it.floor + 50, remove: "nothing" });

@@ -104,7 +104,7 @@ describe("in time", () => {
   });
 
   test("a release that is sent after a grant timed out arrives behind it, on the same connection", async ({ fleet }) => {
-    const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 2_000 });
+    const { server, node } = await oneNode(fleet, { nodeTimeoutMs: 600 });
     server.holdRequests();
     const question = asking("a");
     expect(await node.ask("grant", question)).toMatchObject({ kind: "unreachable" });
