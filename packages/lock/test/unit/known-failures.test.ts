@@ -14,10 +14,11 @@ const document = readFileSync(new URL("../../../../docs/divergence.md", import.m
 const section = document.slice(document.indexOf("## Failures that other lock libraries have shown"));
 const rows = [...section.matchAll(/^\| (.+) \| .+ \| (.+) \|$/gm)].slice(2).map(([, failure = "", title = ""]) => ({ failure, title }));
 
-test("there are thirteen of them", () => {
+test("each of the thirteen failures has one test that is called so", () => {
   expect(rows).toHaveLength(13);
-});
-
-test.each(rows)("$failure: $title", ({ title }) => {
-  expect(titles.filter((each) => each.includes(title))).toHaveLength(1);
+  for (const { failure, title } of rows)
+    expect(
+      titles.filter((each) => each.includes(title)),
+      failure,
+    ).toHaveLength(1);
 });
