@@ -3,11 +3,11 @@
 import { HeldLease } from "../../src/lease/held-lease.js";
 import { LockerState, type Won } from "../../src/lease/state.js";
 import { readPolicy } from "../../src/options/policy.js";
+import type { Clock } from "../../src/platform/clock.js";
 import type { GrantBallot } from "../../src/protocol/ballot.js";
 import type { OpenFleet } from "../../src/protocol/fleet.js";
 import type { LockNode } from "../../src/protocol/node.js";
 import type { BallotOf, QuestionOf, ReleaseQuestion, Verb } from "../../src/protocol/verbs.js";
-import { ManualClock } from "./manual-clock.js";
 
 /** Which verbs it answers in a way of its own: to the others it says yes, or throws. */
 type Scripted = {
@@ -76,4 +76,53 @@ export function leaseOf(nodes: readonly LockNode[], clock: ManualClock, ttlMs = 
   const started = { startMonotonicMs: clock.now, startWallMs: clock.wallMs() };
   const grant: Won = { kind: "won", resources: ["r"], owner: "o", token: 7, ttlMs, ...started, ticket: undefined, nodes, votes: [] };
   return new HeldLease(stateOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
+}
+
+// A clock that stands still until a test moves it. Timers fire in the order of their moments.
+
+interface Pending {
+  readonly at: number;
+  readonly run: () => void;
+}
+
+export class ManualClock implements Clock {
+  now = 1_000;
+  wallOffsetMs = 1_700_000_000_000;
+  chance = 0.5;
+  #pending: Pending[] = [];
+  #secrets = 0;
+
+  monotonicMs = (): number => this.now;
+  wallMs = (): number => this.now + this.wallOffsetMs;
+  random = (): number => this.chance;
+  secret = (): string => `secret${++this.#secrets}`;
+
+  setTimer = (delayMs: number, run: () => void): object => {
+    const pending = { at: this.now + delayMs, run };
+    this.#pending.push(pending);
+    return pending;
+  };
+
+  setBackgroundTimer = this.setTimer;
+
+  clearTimer = (timer: object | undefined): void => {
+    this.#pending = this.#pending.filter((pending) => pending !== timer);
+  };
+
+  get timers(): number {
+    return this.#pending.length;
+  }
+
+  /** Moves time on, and runs what is due on the way. */
+  advance(byMs: number): void {
+    const until = this.now + byMs;
+    for (;;) {
+      const next = this.#pending.filter(({ at }) => at <= until).sort((a, b) => a.at - b.at)[0];
+      if (next === undefined) break;
+      this.clearTimer(next);
+      this.now = Math.max(this.now, next.at);
+      next.run();
+    }
+    this.now = until;
+  }
 }

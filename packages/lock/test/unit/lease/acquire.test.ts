@@ -4,8 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 import { acquire } from "../../../src/lease/acquire.js";
 import type { GrantBallot } from "../../../src/protocol/ballot.js";
 import { channelNames } from "../../../src/protocol/events.js";
-import { ManualClock } from "../manual-clock.js";
-import { ScriptedNode, stateOf } from "../scripted-node.js";
+import { ManualClock, ScriptedNode, stateOf } from "../scripted-node.js";
 
 const wish = { resources: ["r"], ttlMs: 10_000 };
 const grants = (...tokens: number[]): ScriptedNode[] =>

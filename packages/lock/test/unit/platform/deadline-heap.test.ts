@@ -1,7 +1,7 @@
 // One timer for many moments.
 import { expect, test } from "vitest";
 import { type Deadline, DeadlineHeap } from "../../../src/platform/deadline-heap.js";
-import { ManualClock } from "../manual-clock.js";
+import { ManualClock } from "../scripted-node.js";
 
 class Bell implements Deadline {
   dueAt = 0;

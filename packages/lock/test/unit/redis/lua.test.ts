@@ -64,14 +64,13 @@ describe("the Lua files", () => {
     expect(scriptOf({ runId: "0f3b" }, 7).sha).not.toBe(named.sha);
   });
 
-  test.each(files)("%s begins with its contract", (file) => {
-    const head = headOf(file.replace(".lua", ""));
-    for (const word of ["What ", "KEYS ", "ARGV ", "Reply "]) expect(head).toMatch(new RegExp(`^-- ${word} +\\S`, "m"));
-  });
-
-  test.each(files)("%s formats every number it stores or concatenates", (file) => {
-    // tostring and .. print 1.7949924714605e+12 for a token.
-    expect(textOf(file.replace(".lua", ""))).not.toMatch(/tostring\((?!answer\))/);
+  test("begin with their contract, and format every number that they store or concatenate", () => {
+    for (const file of files) {
+      const head = headOf(file.replace(".lua", ""));
+      for (const word of ["What ", "KEYS ", "ARGV ", "Reply "]) expect(head, file).toMatch(new RegExp(`^-- ${word} +\\S`, "m"));
+      // tostring and .. print 1.7949924714605e+12 for a token.
+      expect(textOf(file.replace(".lua", "")), file).not.toMatch(/tostring\((?!answer\))/);
+    }
   });
 
   test.each(Object.keys(verbs) as Verb[])("%s is asked with the keys and arguments that its script names and its loop expects", (name) => {

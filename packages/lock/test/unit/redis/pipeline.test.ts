@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type AnyVerb, keysOf, type Ownership, verbs } from "../../../src/protocol/verbs.js";
 import { BatchEncoder, type Request } from "../../../src/redis/calls.js";
 import { PendingReleases, Pipeline } from "../../../src/redis/pipeline.js";
-import { ManualClock } from "../manual-clock.js";
+import { ManualClock } from "../scripted-node.js";
 
 interface Call {
   readonly name: string;

@@ -18,8 +18,7 @@ import {
   safetyPollMs,
   TICKET_MS,
 } from "../../../src/waiting/wake-up.js";
-import { ManualClock } from "../manual-clock.js";
-import { ScriptedNode, stateOf } from "../scripted-node.js";
+import { ManualClock, ScriptedNode, stateOf } from "../scripted-node.js";
 
 const introduced = { isDone: true } as unknown as FirstContact;
 

@@ -5,8 +5,7 @@ import type { InspectBallot } from "../../../src/protocol/ballot.js";
 import type { ReleaseListener } from "../../../src/protocol/node.js";
 import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { WakeUp } from "../../../src/waiting/wake-up.js";
-import { ManualClock } from "../manual-clock.js";
-import { ScriptedNode, stateOf } from "../scripted-node.js";
+import { ManualClock, ScriptedNode, stateOf } from "../scripted-node.js";
 
 const settled = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await Promise.resolve();

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { ChangeWaiting } from "../../../../src/protocol/fleet.js";
 import { ChangeWait, described } from "../../../../src/redis/admission/members.js";
-import { ManualClock } from "../../manual-clock.js";
+import { ManualClock } from "../../scripted-node.js";
 
 const leases = (waitMs: number) => ({ why: "leases may run", waitMs, outwaits: true });
 const others = { why: "too few nodes answer", waitMs: 50, outwaits: false };

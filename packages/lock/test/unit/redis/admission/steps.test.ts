@@ -8,7 +8,7 @@ import type { RedisFleet } from "../../../../src/redis/fleet.js";
 import { scripts } from "../../../../src/redis/lua.generated.js";
 import type { RedisNode } from "../../../../src/redis/node.js";
 import type { NodeStatus, OpenAdmission } from "../../../../src/redis/record.js";
-import { ManualClock } from "../../manual-clock.js";
+import { ManualClock } from "../../scripted-node.js";
 
 function fleetOf(nodes: readonly RedisNode[]): RedisFleet {
   return {

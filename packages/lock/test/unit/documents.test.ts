@@ -1,6 +1,6 @@
-// The tables of the README say what the code does: every option with its unit, default and reason,
-// every code and reason of an error.
-import { readFileSync } from "node:fs";
+// What is written about the code: the tables of the README, which say every option with its unit, default
+// and reason, and every code and reason of an error; descriptions of what is exported; named tests.
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { LeaseLostReason, LockErrorCode } from "../../src/index.js";
 import { acquireNames, optionNames, readLeaseRequest, readPolicy, retryOptionNames } from "../../src/options/policy.js";
@@ -119,4 +119,72 @@ describe("the README", () => {
     expect(Object.keys(words).toSorted()).toEqual(Object.keys(channelNames).toSorted());
     for (const word of Object.values(words)) expect(readme).toContain(word);
   });
+});
+
+// An editor can describe what is imported from the package: every export, and every member of the
+// interfaces that a user fills in or calls.
+
+const folder = new URL("../../src/", import.meta.url);
+const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+const sources = new Map(files.map((file) => [file, readFileSync(new URL(file, folder), "utf8").split("\n")]));
+
+/** The names that index.ts exports. */
+const exported = [...(sources.get("index.ts") ?? []).join("\n").matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(([, names = ""]) =>
+  names.split(",").flatMap((name) => name.replace("type ", "").trim() || []),
+);
+exported.push("createLocker");
+
+/** Where something is declared: the lines from there on, and the line before. */
+function declarationOf(name: string): { readonly before: string; readonly lines: readonly string[] } {
+  for (const lines of sources.values()) {
+    const at = lines.findIndex((line) => new RegExp(`^export (abstract )?(interface|type|class|const|function) ${name}\\b`).test(line));
+    if (at >= 0) return { before: lines[at - 1]?.trim() ?? "", lines: lines.slice(at) };
+  }
+  throw new Error(`nothing declares ${name}`);
+}
+
+test("every export is explained", () => {
+  expect(exported.length).toBeGreaterThan(40);
+  expect(exported.filter((name) => !declarationOf(name).before.endsWith("*/"))).toEqual([]);
+});
+
+test.each(["LockerOptions", "LockerTuning", "RetryOptions", "AcquireOptions", "TryAcquireOptions", "Locker", "Lease", "Fleet"])(
+  "every member of %s is explained",
+  (name) => {
+    const { lines } = declarationOf(name);
+    const members = lines.slice(1, lines.indexOf("}")).map((line, index) => ({ line, before: lines[index]?.trim() ?? "" }));
+    const named = members.flatMap(({ line, before }) => {
+      const [, member] = /^ {2}(?:readonly )?(\w+)[?(<:]/.exec(line) ?? [];
+      return member === undefined ? [] : [{ member, isExplained: before.endsWith("*/") }];
+    });
+    expect(named.length).toBeGreaterThan(0);
+    // An overload shares the words of its first.
+    const unexplained = named.filter(
+      ({ member, isExplained }) => !isExplained && !named.some((other) => other.member === member && other.isExplained),
+    );
+    expect(unexplained.map(({ member }) => member)).toEqual([]);
+  },
+);
+
+// docs/divergence.md names a test for each failure that other libraries have shown.
+
+const testFolder = new URL("../", import.meta.url);
+const tests = readdirSync(testFolder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".test.ts"));
+// A title may be broken over two lines of code only at its ends.
+const titles = tests.flatMap((file) =>
+  [...readFileSync(new URL(file, testFolder), "utf8").matchAll(/test(?:\.\w+\(.*\))?\(\s*"((?:[^"\\]|\\.)*)"/g)].map(
+    ([, title]) => title ?? "",
+  ),
+);
+const document = readFileSync(new URL("../../../../docs/divergence.md", import.meta.url), "utf8");
+const section = document.slice(document.indexOf("## Failures that other lock libraries have shown"));
+const rows = [...section.matchAll(/^\| (.+) \| .+ \| (.+) \|$/gm)].slice(2).map(([, failure = "", title = ""]) => ({ failure, title }));
+
+test("each of the thirteen failures has one test that is called so", () => {
+  expect(rows).toHaveLength(13);
+  for (const { failure, title } of rows)
+    expect(
+      titles.filter((each) => each.includes(title)),
+      failure,
+    ).toHaveLength(1);
 });
