@@ -25,7 +25,6 @@ import type {
 } from "./protocol/locker.js";
 import { LeaderCampaign } from "./waiting/campaign.js";
 import { FirstContact } from "./waiting/first-contact.js";
-import { WaitBudget } from "./waiting/wait-budget.js";
 import { AcquireCalls } from "./waiting/wait-for-lease.js";
 
 type Routine<Result> = (lease: Lease) => Result | PromiseLike<Result>;
@@ -77,15 +76,8 @@ export class QuorumLocker implements Locker {
   campaign(resource: string, routine: TermRoutine, options?: CampaignOptions): Campaign {
     readResource(resource);
     checkRoutine("campaign", routine);
-    const { policy } = this.#state;
-    const request = readLeaseRequest("campaign", policy, { resources: resource, options });
-    const waitMs = policy.retry.maxDelayMs;
-    const candidate = {
-      resource,
-      elect: (signal: AbortSignal) => this.#calls.waitFor({ ...request, signal }),
-      rest: (signal: AbortSignal) => new WaitBudget(this.#state, { waitMs, signal }).sleep(waitMs),
-    };
-    return new LeaderCampaign(candidate, routine, request.signal);
+    const request = readLeaseRequest("campaign", this.#state.policy, { resources: resource, options });
+    return new LeaderCampaign(this.#calls, request, routine);
   }
 
   async leader(resource: string): Promise<Leader | null> {

@@ -2,38 +2,33 @@
 // held, and gives it back when the routine has settled. Two terms of one process never overlap,
 // since the next one is waited for only then.
 import { setMaxListeners } from "node:events";
+import type { LeaseRequest } from "../options/policy.js";
 import { onAbort } from "../platform/clock.js";
 import { LockError } from "../protocol/ballot.js";
 import type { Campaign, Lease, Term, TermRoutine } from "../protocol/locker.js";
-
-export interface Candidate {
-  readonly resource: string;
-  /** Waits for the lease, which is renewed, for as long as it takes. */
-  elect(signal: AbortSignal): Promise<Lease>;
-  /** Leaves others their turn. */
-  rest(signal: AbortSignal): Promise<void>;
-}
+import type { AcquireCalls } from "./wait-for-lease.js";
 
 export class LeaderCampaign implements Campaign {
   readonly ended: Promise<void>;
-  readonly #candidate: Candidate;
+  readonly resource: string;
+  readonly #calls: AcquireCalls;
+  readonly #request: LeaseRequest;
   readonly #routine: TermRoutine;
   readonly #stopping = new AbortController();
   #term: LeaderTerm | undefined;
   #serving: Promise<void> | undefined;
 
-  constructor(candidate: Candidate, routine: TermRoutine, signal: AbortSignal | undefined) {
-    this.#candidate = candidate;
+  constructor(calls: AcquireCalls, request: LeaseRequest, routine: TermRoutine) {
+    const { resources, signal } = request;
+    this.resource = resources[0] ?? "";
+    this.#calls = calls;
+    this.#request = request;
     this.#routine = routine;
     const stop = (): void => void this.stop();
     if (signal?.aborted) this.#stopping.abort();
     const unwatch = signal === undefined ? undefined : onAbort(signal, stop);
     setMaxListeners(0, this.#stopping.signal);
     this.ended = this.#run().finally(() => unwatch?.());
-  }
-
-  get resource(): string {
-    return this.#candidate.resource;
   }
 
   get term(): Term | undefined {
@@ -62,19 +57,19 @@ export class LeaderCampaign implements Campaign {
       if (lease === undefined) continue;
       this.#serving = this.#serve(lease);
       await this.#serving;
-      if (!signal.aborted) await this.#candidate.rest(signal);
+      if (!signal.aborted) await this.#calls.pause(signal);
     }
   }
 
   /** Undefined if it has to be tried again, or is not wanted any more. */
   async #elected(signal: AbortSignal): Promise<Lease | undefined> {
     try {
-      return await this.#candidate.elect(signal);
+      return await this.#calls.waitFor({ ...this.#request, signal });
     } catch (error) {
       if (!(error instanceof LockError) || error.code === "FLEET_MISMATCH") throw error;
       // The locker was closed, or the campaign stopped.
       if (error.code === "LOCK_ABORTED") this.#stopping.abort();
-      else await this.#candidate.rest(signal);
+      else await this.#calls.pause(signal);
       return undefined;
     }
   }

@@ -92,6 +92,12 @@ export class AcquireCalls {
     }
   }
 
+  /** Leaves others their turn. */
+  pause(signal: AbortSignal): Promise<void> {
+    const waitMs = this.#locker.policy.retry.maxDelayMs;
+    return new WaitBudget(this.#locker, { waitMs, signal }).sleep(waitMs);
+  }
+
   /** For the event and the span of a call that begins; the returned function is told its end. */
   #observe(request: LeaseRequest, line: string): (end: unknown) => void {
     const { clock, callers } = this.#locker;
