@@ -97,17 +97,6 @@ describe("nodes that are slow", () => {
     await nothingLeft(running);
   });
 
-  test("one of five: costs no caller anything", async ({ own }) => {
-    const { running, locker } = await own(5, { nodeTimeoutMs: 10_000 });
-    await takeAndGiveBack(locker);
-    running.nodes[2]?.slow(8_000);
-    for (let i = 0; i < 3; i++) {
-      const { tookMs } = await timed(() => takeAndGiveBack(locker));
-      expect(tookMs).toBeLessThan(8_000);
-    }
-    await running.nodes[2]?.heal();
-  });
-
   test("one of three, late for every caller: never two holders", async ({ fleet, open }) => {
     const running = await fleet({ nodes: 3 });
     const [a, b] = [open({ nodes: running.urls }), open({ nodes: running.urls })];

@@ -1,5 +1,6 @@
 // A story in simulated time: lockers of several processes over simulated servers, and a test that goes
 // on as they do. Nothing waits for real time, and every run is the same.
+import { test as plain } from "vitest";
 import { QuorumLocker } from "#lock/locker.js";
 import { type LockerOptions, readPolicy } from "#lock/options/policy.js";
 import type { NodeEvent } from "#lock/protocol/events.js";
@@ -27,11 +28,11 @@ interface Setting {
 }
 
 /** A test that tells a story: time passes while it waits for something, and only then. */
-export function told(body: (story: Story) => Promise<void>, setting: Setting = {}): () => Promise<void> {
-  return async () => {
+export function test(title: string, tell: (story: Story) => Promise<void>, setting: Setting = {}): void {
+  plain(title, async () => {
     const story = new Story(setting);
-    await story.play(body(story));
-  };
+    await story.play(tell(story));
+  });
 }
 
 /** One process with a locker of its own. */

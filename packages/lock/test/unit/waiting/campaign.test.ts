@@ -1,10 +1,10 @@
 // Leader election, in simulated time: one leader at a time, and a new one when the old one dies, stands
 // still, resigns or is done.
 import { getEventListeners } from "node:events";
-import { describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import type { Campaign, Term } from "../../../src/protocol/locker.js";
 import { aborted, failure } from "../../listening.js";
-import { type Actor, type Story, told } from "../../simulation/story.js";
+import { type Actor, type Story, test } from "../../simulation/story.js";
 
 const ttlMs = 2_000;
 
@@ -38,153 +38,129 @@ async function elected(story: Story, candidates: readonly Candidate[], above = 0
 }
 
 describe("a leader", () => {
-  test(
-    "L2 that is killed is followed by one other, with a higher token",
-    told(async (story) => {
-      const all = ["a", "b", "c"].map((label) => candidate(story, label));
-      const first = await elected(story, all);
-      const { locker } = story.actor();
-      expect(await locker.leader("scheduler")).toMatchObject({ label: expect.stringMatching(/^[abc]$/), token: first.token() });
-      first.kill();
-      await elected(
-        story,
-        all.filter((one) => one !== first),
-        first.token(),
-      );
-    }),
-  );
+  test("L2 that is killed is followed by one other, with a higher token", async (story) => {
+    const all = ["a", "b", "c"].map((label) => candidate(story, label));
+    const first = await elected(story, all);
+    const { locker } = story.actor();
+    expect(await locker.leader("scheduler")).toMatchObject({ label: expect.stringMatching(/^[abc]$/), token: first.token() });
+    first.kill();
+    await elected(
+      story,
+      all.filter((one) => one !== first),
+      first.token(),
+    );
+  });
 
-  test(
-    "L1 that stands still is followed by another, learns of it when it goes on, and stands again",
-    told(async (story) => {
-      const all = [candidate(story, "a"), candidate(story, "b")];
-      const first = await elected(story, all);
-      first.process.stop();
-      const second = await elected(
-        story,
-        all.filter((one) => one !== first),
-        first.token(),
-      );
-      first.process.continue();
-      await story.until(() => first.token() === undefined, "it learns of it");
-      expect(first.terms[0]?.over).toEqual([false, expect.stringMatching(/expired|taken|unreachable/)]);
-      const token = second.token();
-      await second.campaign.stop();
-      expect(await elected(story, all, token)).toBe(first);
-    }),
-  );
+  test("L1 that stands still is followed by another, learns of it when it goes on, and stands again", async (story) => {
+    const all = [candidate(story, "a"), candidate(story, "b")];
+    const first = await elected(story, all);
+    first.process.stop();
+    const second = await elected(
+      story,
+      all.filter((one) => one !== first),
+      first.token(),
+    );
+    first.process.continue();
+    await story.until(() => first.token() === undefined, "it learns of it");
+    expect(first.terms[0]?.over).toEqual([false, expect.stringMatching(/expired|taken|unreachable/)]);
+    const token = second.token();
+    await second.campaign.stop();
+    expect(await elected(story, all, token)).toBe(first);
+  });
 
-  test(
-    "that resigns lets another lead, without waiting for its ttl, and stands again",
-    told(async (story) => {
-      const all = [candidate(story, "a"), candidate(story, "b")];
-      const first = await elected(story, all);
-      for (let i = 0, leader = first; i < 3; i++) {
-        const token = leader.token() ?? 0;
-        const beganMs = story.nowMs;
-        await leader.campaign.resign();
-        leader = await elected(story, all, token);
-        expect(story.nowMs - beganMs).toBeLessThan(ttlMs / 4);
-      }
-      expect(first.terms[0]?.over).toEqual([false, "released"]);
-    }),
-  );
+  test("that resigns lets another lead, without waiting for its ttl, and stands again", async (story) => {
+    const all = [candidate(story, "a"), candidate(story, "b")];
+    const first = await elected(story, all);
+    for (let i = 0, leader = first; i < 3; i++) {
+      const token = leader.token() ?? 0;
+      const beganMs = story.nowMs;
+      await leader.campaign.resign();
+      leader = await elected(story, all, token);
+      expect(story.nowMs - beganMs).toBeLessThan(ttlMs / 4);
+    }
+    expect(first.terms[0]?.over).toEqual([false, "released"]);
+  });
 });
 
 describe("a campaign", () => {
-  test(
-    "runs one routine at a time, begins again when it is done, and gives the lease back",
-    told(async (story) => {
-      const { locker } = story.actor();
-      const terms: Term[] = [];
-      let running = 0;
-      const campaign = locker.campaign("daily", async (term) => {
-        expect(++running).toBe(1);
-        term.assertLeads();
-        terms.push(term);
-        await story.pass(5);
-        running--;
-      });
-      await story.until(() => terms.length >= 3, "three terms");
-      await campaign.stop();
-      expect(terms.map(({ token }) => token)).toEqual([...new Set(terms.map(({ token }) => token))].toSorted((a, b) => a - b));
-      expect(terms.every(({ leads, signal, resource }) => !leads && signal.aborted && resource === "daily")).toBe(true);
-      expect(() => terms[0]?.assertLeads()).toThrow(/with token \d+/);
-      expect(campaign.term).toBeUndefined();
-      await story.eventually(() => expect(story.stored("lock", "daily")).toEqual([null, null, null, null, null]));
-      expect(await locker.leader("daily")).toBeNull();
-    }),
-  );
+  test("runs one routine at a time, begins again when it is done, and gives the lease back", async (story) => {
+    const { locker } = story.actor();
+    const terms: Term[] = [];
+    let running = 0;
+    const campaign = locker.campaign("daily", async (term) => {
+      expect(++running).toBe(1);
+      term.assertLeads();
+      terms.push(term);
+      await story.pass(5);
+      running--;
+    });
+    await story.until(() => terms.length >= 3, "three terms");
+    await campaign.stop();
+    expect(terms.map(({ token }) => token)).toEqual([...new Set(terms.map(({ token }) => token))].toSorted((a, b) => a - b));
+    expect(terms.every(({ leads, signal, resource }) => !leads && signal.aborted && resource === "daily")).toBe(true);
+    expect(() => terms[0]?.assertLeads()).toThrow(/with token \d+/);
+    expect(campaign.term).toBeUndefined();
+    await story.eventually(() => expect(story.stored("lock", "daily")).toEqual([null, null, null, null, null]));
+    expect(await locker.leader("daily")).toBeNull();
+  });
 
-  test(
-    "L1 waits for the routine before it gives a stopped term back, and leads no more meanwhile",
-    told(async (story) => {
-      const [one, other] = [story.actor().locker, story.actor().locker];
-      let term: Term | undefined;
-      const campaign = one.campaign("r", async (mine) => {
-        term = mine;
-        await aborted(mine.signal);
-        await story.pass(300);
-      });
-      await story.until(() => campaign.term !== undefined, "it leads");
-      const stopped = campaign.stop();
-      expect([campaign.term, term?.leads]).toEqual([undefined, false]);
-      await story.pass(100);
-      expect((await other.tryAcquire("r")).ok).toBe(false);
-      await stopped;
-      expect((await other.tryAcquire("r")).ok).toBe(true);
-    }),
-  );
+  test("L1 waits for the routine before it gives a stopped term back, and leads no more meanwhile", async (story) => {
+    const [one, other] = [story.actor().locker, story.actor().locker];
+    let term: Term | undefined;
+    const campaign = one.campaign("r", async (mine) => {
+      term = mine;
+      await aborted(mine.signal);
+      await story.pass(300);
+    });
+    await story.until(() => campaign.term !== undefined, "it leads");
+    const stopped = campaign.stop();
+    expect([campaign.term, term?.leads]).toEqual([undefined, false]);
+    await story.pass(100);
+    expect((await other.tryAcquire("r")).ok).toBe(false);
+    await stopped;
+    expect((await other.tryAcquire("r")).ok).toBe(true);
+  });
 
-  test(
-    "ends with what its routine throws while it leads, not with what it throws because the term has ended",
-    told(async (story) => {
-      const { locker } = story.actor();
-      const mine = new Error("mine");
-      const failing = locker.campaign("r", () => {
-        throw mine;
-      });
-      expect(await failure(failing.ended)).toBe(mine);
-      let terms = 0;
-      const campaign = locker.campaign("s", async ({ signal }) => {
-        terms++;
-        await aborted(signal);
-        throw signal.reason;
-      });
-      await story.until(() => campaign.term !== undefined, "it leads");
-      await locker.fleet.forceRelease("s", { reason: "a test" });
-      await campaign.resign();
-      await story.until(() => terms >= 2, "it stands again");
-      await campaign[Symbol.asyncDispose]();
-    }),
-  );
+  test("ends with what its routine throws while it leads, not with what it throws because the term has ended", async (story) => {
+    const { locker } = story.actor();
+    const mine = new Error("mine");
+    const failing = locker.campaign("r", () => {
+      throw mine;
+    });
+    expect(await failure(failing.ended)).toBe(mine);
+    let terms = 0;
+    const campaign = locker.campaign("s", async ({ signal }) => {
+      terms++;
+      await aborted(signal);
+      throw signal.reason;
+    });
+    await story.until(() => campaign.term !== undefined, "it leads");
+    await locker.fleet.forceRelease("s", { reason: "a test" });
+    await campaign.resign();
+    await story.until(() => terms >= 2, "it stands again");
+    await campaign[Symbol.asyncDispose]();
+  });
 
-  test(
-    "ends with its signal, and with its locker",
-    told(async (story) => {
-      const [holder, { locker }] = [story.actor(), story.actor()];
-      await holder.locker.acquire("r", { renew: true });
-      const aborter = new AbortController();
-      const campaigns = ["r", "s", "t"].map((name) => locker.campaign(name, () => {}, { signal: aborter.signal }));
-      // A listener for each would be taken for a leak.
-      expect(getEventListeners(aborter.signal, "abort")).toHaveLength(1);
-      aborter.abort();
-      await Promise.all(campaigns.map(({ ended }) => ended));
-      expect(getEventListeners(aborter.signal, "abort")).toEqual([]);
-      const another = locker.campaign("r", () => {});
-      await locker.close();
-      await another.ended;
-    }),
-  );
+  test("ends with its signal, and with its locker", async (story) => {
+    const [holder, { locker }] = [story.actor(), story.actor()];
+    await holder.locker.acquire("r", { renew: true });
+    const aborter = new AbortController();
+    const campaigns = ["r", "s", "t"].map((name) => locker.campaign(name, () => {}, { signal: aborter.signal }));
+    // A listener for each would be taken for a leak.
+    expect(getEventListeners(aborter.signal, "abort")).toHaveLength(1);
+    aborter.abort();
+    await Promise.all(campaigns.map(({ ended }) => ended));
+    expect(getEventListeners(aborter.signal, "abort")).toEqual([]);
+    const another = locker.campaign("r", () => {});
+    await locker.close();
+    await another.ended;
+  });
 
-  test(
-    "refuses what cannot be right before any I/O",
-    told(async (story) => {
-      const { locker } = story.actor();
-      expect(() => locker.campaign("", () => {})).toThrow();
-      expect(() => locker.campaign("r", undefined as never)).toThrow("campaign needs a routine to run");
-      expect(() => locker.campaign("r", () => {}, { waitMs: 7 } as never)).toThrow(TypeError);
-      expect(() => locker.campaign("r", () => {}, { ttlMs: 0 })).toThrow(RangeError);
-    }),
-  );
+  test("refuses what cannot be right before any I/O", async (story) => {
+    const { locker } = story.actor();
+    expect(() => locker.campaign("", () => {})).toThrow();
+    expect(() => locker.campaign("r", undefined as never)).toThrow("campaign needs a routine to run");
+    expect(() => locker.campaign("r", () => {}, { waitMs: 7 } as never)).toThrow(TypeError);
+    expect(() => locker.campaign("r", () => {}, { ttlMs: 0 })).toThrow(RangeError);
+  });
 });

@@ -1,9 +1,9 @@
 // The queue of the processes that wait for one lock, in simulated time: in which order they have
 // it, and what becomes of the others when the first one dies, stands still or gives up, or when
 // tickets are lost. Polls would come after the test's time, except where they are what is tested.
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Lease } from "../../../src/protocol/locker.js";
-import { type Actor, type Story, told } from "../../simulation/story.js";
+import { type Actor, type Story, test } from "../../simulation/story.js";
 
 const retry = { minDelayMs: 20_000, maxDelayMs: 60_000 };
 const SOON_MS = 200;
@@ -17,53 +17,45 @@ async function held(story: Story): Promise<Lease> {
 /** Why it was not granted. */
 const failure = (work: Promise<unknown>): Promise<unknown> => work.then(() => new Error("it was granted"), String);
 
-test(
-  "W1 sixteen processes that wait have the lock in the order in which they began",
-  told(async (story) => {
-    const lease = await held(story);
-    const order: number[] = [];
-    const waiting: Promise<void>[] = [];
-    for (let i = 0; i < 16; i++) {
-      waiting.push(story.actor({ retry }).locker.using("r", patient, () => void order.push(i)));
-      await story.untilQueued("r", i + 1);
-    }
-    void lease.release();
-    await Promise.all(waiting);
-    expect(order).toEqual(Array.from({ length: 16 }, (_, i) => i));
-  }),
-);
-
-test(
-  "W1 a process that takes the lock again and again stands behind those that wait, each time",
-  told(async (story) => {
-    const order: number[] = [];
-    const loop = async ({ locker, process }: Actor, me: number): Promise<void> => {
-      for (let i = 0; i < 25; i++) {
-        await locker.using("r", patient, async () => {
-          order.push(me);
-          await new Promise<void>((resolve) => process.setTimer(2, resolve));
-        });
-      }
-    };
-    await Promise.all([0, 1, 2, 3].map((me) => loop(story.actor(), me)));
-    const gaps = [0, 1, 2, 3].flatMap((me) => {
-      const places = order.slice(30).flatMap((each, place) => (each === me ? [place] : []));
-      return places.map((place, i) => place - (places[i - 1] ?? -1) - 1);
-    });
-    expect(Math.max(...gaps)).toBeLessThanOrEqual(12);
-  }),
-);
-
-test("W1 the first one in the queue is killed, or stands still: the next one has the lock soon", async () => {
-  for (const end of ["kill", "stop"] as const)
-    await told(async (story) => {
-      const { lease, next, first } = await twoBehind(story);
-      if (end === "kill") first.kill();
-      else first.process.stop();
-      void lease.release();
-      expect((await story.timed(next)).tookMs, end).toBeLessThan(SOON_MS);
-    })();
+test("W1 sixteen processes that wait have the lock in the order in which they began", async (story) => {
+  const lease = await held(story);
+  const order: number[] = [];
+  const waiting: Promise<void>[] = [];
+  for (let i = 0; i < 16; i++) {
+    waiting.push(story.actor({ retry }).locker.using("r", patient, () => void order.push(i)));
+    await story.untilQueued("r", i + 1);
+  }
+  void lease.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(Array.from({ length: 16 }, (_, i) => i));
 });
+
+test("W1 a process that takes the lock again and again stands behind those that wait, each time", async (story) => {
+  const order: number[] = [];
+  const loop = async ({ locker, process }: Actor, me: number): Promise<void> => {
+    for (let i = 0; i < 25; i++) {
+      await locker.using("r", patient, async () => {
+        order.push(me);
+        await new Promise<void>((resolve) => process.setTimer(2, resolve));
+      });
+    }
+  };
+  await Promise.all([0, 1, 2, 3].map((me) => loop(story.actor(), me)));
+  const gaps = [0, 1, 2, 3].flatMap((me) => {
+    const places = order.slice(30).flatMap((each, place) => (each === me ? [place] : []));
+    return places.map((place, i) => place - (places[i - 1] ?? -1) - 1);
+  });
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(12);
+});
+
+for (const end of ["is killed", "stands still"])
+  test(`W1 the first one in the queue ${end}: the next one has the lock soon`, async (story) => {
+    const { lease, next, first } = await twoBehind(story);
+    if (end === "is killed") first.kill();
+    else first.process.stop();
+    void lease.release();
+    expect((await story.timed(next)).tookMs).toBeLessThan(SOON_MS);
+  });
 
 /** One holds, two wait. */
 async function twoBehind(story: Story) {
@@ -77,79 +69,67 @@ async function twoBehind(story: Story) {
   return { lease, first, next, aborter, quitter };
 }
 
-test(
-  "W1 several at the front of the queue stand still: one look passes over them, and who goes on has its place again",
-  told(async (story) => {
-    const lease = await held(story);
-    const still: Actor[] = [];
-    let hasGoneOn = false;
-    for (let i = 0; i < 4; i++) {
-      const actor = story.actor({ retry });
-      void actor.locker.acquire("r", patient).then(() => (hasGoneOn = true));
-      still.push(actor);
-      await story.untilQueued("r", i + 1);
-    }
-    const waiting = [1, 2, 3].map(() => story.actor().locker.acquire("r", { ...patient, renew: true }));
-    await story.untilQueued("r", 7);
-    for (const { process } of still) process.stop();
-    void lease.release();
-    const taken = await Promise.race(waiting);
-    await story.untilQueued("r", 2);
-    still[3]?.process.continue();
-    await story.untilQueued("r", 3);
-    const beganMs = story.nowMs;
-    void taken.release();
-    await story.until(() => hasGoneOn, "the one that goes on has it");
-    expect(story.nowMs - beganMs).toBeLessThan(SOON_MS);
-  }),
-);
+test("W1 several at the front of the queue stand still: one look passes over them, and who goes on has its place again", async (story) => {
+  const lease = await held(story);
+  const still: Actor[] = [];
+  let hasGoneOn = false;
+  for (let i = 0; i < 4; i++) {
+    const actor = story.actor({ retry });
+    void actor.locker.acquire("r", patient).then(() => (hasGoneOn = true));
+    still.push(actor);
+    await story.untilQueued("r", i + 1);
+  }
+  const waiting = [1, 2, 3].map(() => story.actor().locker.acquire("r", { ...patient, renew: true }));
+  await story.untilQueued("r", 7);
+  for (const { process } of still) process.stop();
+  void lease.release();
+  const taken = await Promise.race(waiting);
+  await story.untilQueued("r", 2);
+  still[3]?.process.continue();
+  await story.untilQueued("r", 3);
+  const beganMs = story.nowMs;
+  void taken.release();
+  await story.until(() => hasGoneOn, "the one that goes on has it");
+  expect(story.nowMs - beganMs).toBeLessThan(SOON_MS);
+});
 
-test(
-  "W1 the first one in the queue gives up: the next one has the lock soon, and nothing is kept for who left",
-  told(async (story) => {
-    const { lease, next, aborter, quitter } = await twoBehind(story);
+test("W1 the first one in the queue gives up: the next one has the lock soon, and nothing is kept for who left", async (story) => {
+  const { lease, next, aborter, quitter } = await twoBehind(story);
+  aborter.abort();
+  await quitter;
+  await story.untilQueued("r", 1);
+  void lease.release();
+  expect((await story.timed(next)).tookMs).toBeLessThan(SOON_MS);
+});
+
+test("W1 a caller that gives up leaves the place of its process to the next one that waits there", async (story) => {
+  const lease = await held(story);
+  const [first, second] = [story.actor({ retry }), story.actor({ retry })];
+  const aborters = [new AbortController(), new AbortController()];
+  const order: string[] = [];
+  const quitters = aborters.map(({ signal }) => failure(first.locker.acquire("r", { ...patient, signal })));
+  await story.untilQueued("r", 1);
+  const waiting = [first, second].map(({ locker }, i) => locker.using("r", patient, () => void order.push(["first", "second"][i] ?? "")));
+  await story.untilQueued("r", 2);
+  for (const [i, aborter] of aborters.entries()) {
     aborter.abort();
-    await quitter;
-    await story.untilQueued("r", 1);
-    void lease.release();
-    expect((await story.timed(next)).tookMs).toBeLessThan(SOON_MS);
-  }),
-);
+    (await quitters[i]) as Promise<unknown>;
+    await story.pass(100);
+  }
+  void lease.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second"]);
+});
 
-test(
-  "W1 a caller that gives up leaves the place of its process to the next one that waits there",
-  told(async (story) => {
-    const lease = await held(story);
-    const [first, second] = [story.actor({ retry }), story.actor({ retry })];
-    const aborters = [new AbortController(), new AbortController()];
-    const order: string[] = [];
-    const quitters = aborters.map(({ signal }) => failure(first.locker.acquire("r", { ...patient, signal })));
-    await story.untilQueued("r", 1);
-    const waiting = [first, second].map(({ locker }, i) => locker.using("r", patient, () => void order.push(["first", "second"][i] ?? "")));
-    await story.untilQueued("r", 2);
-    for (const [i, aborter] of aborters.entries()) {
-      aborter.abort();
-      (await quitters[i]) as Promise<unknown>;
-      await story.pass(100);
-    }
-    void lease.release();
-    await Promise.all(waiting);
-    expect(order).toEqual(["first", "second"]);
-  }),
-);
-
-test(
-  "W1 callers of one process that give up together leave no ticket",
-  told(async (story) => {
-    await story.actor().locker.acquire("r", { renew: true });
-    const [aborter, { locker }] = [new AbortController(), story.actor({ retry })];
-    const quitters = [1, 2, 3].map(() => failure(locker.acquire("r", { ...patient, signal: aborter.signal })));
-    await story.untilQueued("r", 1);
-    aborter.abort();
-    await Promise.all(quitters);
-    await story.untilQueued("r", 0);
-  }),
-);
+test("W1 callers of one process that give up together leave no ticket", async (story) => {
+  await story.actor().locker.acquire("r", { renew: true });
+  const [aborter, { locker }] = [new AbortController(), story.actor({ retry })];
+  const quitters = [1, 2, 3].map(() => failure(locker.acquire("r", { ...patient, signal: aborter.signal })));
+  await story.untilQueued("r", 1);
+  aborter.abort();
+  await Promise.all(quitters);
+  await story.untilQueued("r", 0);
+});
 
 /** "r" and "s" are held; the first process has a caller of both besides one of "r"; another waits. */
 async function beside(story: Story, both: readonly string[]) {
@@ -171,99 +151,79 @@ async function beside(story: Story, both: readonly string[]) {
   return { r, s, order, giveUp, waiting };
 }
 
-test(
-  "W1 a caller of several resources that gives up leaves the other callers of its process their place",
-  told(async (story) => {
-    const { r, order, giveUp, waiting } = await beside(story, ["r", "s"]);
-    await giveUp();
-    await story.untilQueued("r", 2);
-    void r.release();
-    await Promise.all(waiting);
-    expect(order).toEqual(["first", "second"]);
-  }),
-);
+test("W1 a caller of several resources that gives up leaves the other callers of its process their place", async (story) => {
+  const { r, order, giveUp, waiting } = await beside(story, ["r", "s"]);
+  await giveUp();
+  await story.untilQueued("r", 2);
+  void r.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second"]);
+});
 
-test(
-  "W1 a caller of several resources does not pass on what is kept for another caller of its process",
-  told(async (story) => {
-    const { r, order, waiting } = await beside(story, ["s", "r"]);
-    void r.release();
-    await Promise.all(waiting);
-    expect(order).toEqual(["first", "second"]);
-  }),
-);
+test("W1 a caller of several resources does not pass on what is kept for another caller of its process", async (story) => {
+  const { r, order, waiting } = await beside(story, ["s", "r"]);
+  void r.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second"]);
+});
 
-test(
-  "W1 of callers that want other sets with one resource so many have tickets, and the others have their turn",
-  told(async (story) => {
-    const lease = await held(story);
-    const [{ locker }, crowd] = [story.actor({ retry }), new AbortController()];
-    const quitters = Array.from({ length: 256 }, (_, i) => failure(locker.acquire(["r", `x${i}`], { ...patient, signal: crowd.signal })));
-    const others = Array.from({ length: 20 }, (_, i) => locker.using(["r", `y${i}`], patient, () => {}));
-    await story.untilQueued("r", 256);
-    await story.pass(2_000);
-    expect(Math.max(...story.queued("r"))).toBe(256);
-    crowd.abort();
-    await Promise.all(quitters);
+test("W1 of callers that want other sets with one resource so many have tickets, and the others have their turn", async (story) => {
+  const lease = await held(story);
+  const [{ locker }, crowd] = [story.actor({ retry }), new AbortController()];
+  const quitters = Array.from({ length: 256 }, (_, i) => failure(locker.acquire(["r", `x${i}`], { ...patient, signal: crowd.signal })));
+  const others = Array.from({ length: 20 }, (_, i) => locker.using(["r", `y${i}`], patient, () => {}));
+  await story.untilQueued("r", 256);
+  await story.pass(2_000);
+  expect(Math.max(...story.queued("r"))).toBe(256);
+  crowd.abort();
+  await Promise.all(quitters);
+  void lease.release();
+  await Promise.all(others);
+});
+
+test("W1 a release at the moment of a refusal, before there is a ticket, is not missed", async (story) => {
+  const [holder, waiter] = [story.actor(), story.actor({ retry })];
+  await waiter.locker.ready();
+  for (let i = 0; i < 60; i++) {
+    const lease = await holder.locker.acquire("r", { renew: true });
+    const next = waiter.locker.acquire("r", patient);
+    await story.pass(i * 0.05);
     void lease.release();
-    await Promise.all(others);
-  }),
-);
+    const { tookMs, result } = await story.timed(next);
+    expect(tookMs).toBeLessThan(SOON_MS);
+    await result.release();
+  }
+});
 
-test(
-  "W1 a release at the moment of a refusal, before there is a ticket, is not missed",
-  told(async (story) => {
-    const [holder, waiter] = [story.actor(), story.actor({ retry })];
-    await waiter.locker.ready();
-    for (let i = 0; i < 60; i++) {
-      const lease = await holder.locker.acquire("r", { renew: true });
-      const next = waiter.locker.acquire("r", patient);
-      await story.pass(i * 0.05);
-      void lease.release();
-      const { tookMs, result } = await story.timed(next);
-      expect(tookMs).toBeLessThan(SOON_MS);
-      await result.release();
-    }
-  }),
-);
-
-test(
-  "W1 nodes that forgot every ticket delay a waiter by a look",
-  told(async (story) => {
-    const lease = await held(story);
-    const waiting = story.actor().locker.acquire("r", patient);
-    await story.untilQueued("r", 1);
-    await story.pass(100);
-    for (const { server } of story.nodes) server.memory.delete("{sim}:queue:r");
-    void lease.release();
-    expect((await story.timed(waiting)).tookMs).toBeLessThan(7_000);
-  }),
-);
+test("W1 nodes that forgot every ticket delay a waiter by a look", async (story) => {
+  const lease = await held(story);
+  const waiting = story.actor().locker.acquire("r", patient);
+  await story.untilQueued("r", 1);
+  await story.pass(100);
+  for (const { server } of story.nodes) server.memory.delete("{sim}:queue:r");
+  void lease.release();
+  expect((await story.timed(waiting)).tookMs).toBeLessThan(7_000);
+});
 
 test(
   "W1 with a minority of the nodes dead, a release is told by the others",
-  told(
-    async (story) => {
-      const lease = await held(story);
-      const waiting = story.actor({ retry }).locker.acquire("r", patient);
-      await story.untilQueued("r", 1);
-      await story.pass(100);
-      story.nodes[1]?.kill();
-      void lease.release();
-      expect((await story.timed(waiting)).tookMs).toBeLessThan(SOON_MS);
-    },
-    { nodes: 3 },
-  ),
+  async (story) => {
+    const lease = await held(story);
+    const waiting = story.actor({ retry }).locker.acquire("r", patient);
+    await story.untilQueued("r", 1);
+    await story.pass(100);
+    story.nodes[1]?.kill();
+    void lease.release();
+    expect((await story.timed(waiting)).tookMs).toBeLessThan(SOON_MS);
+  },
+  { nodes: 3 },
 );
 
-test(
-  "W1 a release keeps the lock for the first in the queue, for a moment",
-  told(async (story) => {
-    const { lease, first, next } = await twoBehind(story);
-    first.process.stop();
-    void lease.release();
-    const values = () => story.nodes.map(({ server }) => server.memory.get("{sim}:lock:r", server.wallMs()) ?? "");
-    await story.until(() => values().filter((value) => value.startsWith("~")).length >= 3, "it is kept");
-    await next;
-  }),
-);
+test("W1 a release keeps the lock for the first in the queue, for a moment", async (story) => {
+  const { lease, first, next } = await twoBehind(story);
+  first.process.stop();
+  void lease.release();
+  const values = () => story.nodes.map(({ server }) => server.memory.get("{sim}:lock:r", server.wallMs()) ?? "");
+  await story.until(() => values().filter((value) => value.startsWith("~")).length >= 3, "it is kept");
+  await next;
+});

@@ -105,34 +105,6 @@ test("tryAcquire behind a crowd waits no longer than one request may take, and s
   });
 });
 
-// First in, first out, inside one process.
-test("callers have their turns in the order in which they came", () => {
-  const queue = new LocalQueue<Lost>(1);
-  const turns: number[] = [];
-  expect(queue.tryEnter("r")).toBe(true);
-  for (let i = 1; i <= 3; i++) {
-    expect(queue.tryEnter("r")).toBe(false);
-    queue.enqueue("r", () => turns.push(i));
-  }
-  for (let i = 0; i < 3; i++) queue.leave("r");
-  expect(turns).toEqual([1, 2, 3]);
-  queue.leave("r");
-  expect(queue.isOccupied("r")).toBe(false);
-});
-
-test("a caller that steps out of the queue has no turn and delays no other", () => {
-  const queue = new LocalQueue<Lost>(1);
-  const turns: string[] = [];
-  queue.tryEnter("r");
-  const stepOut = queue.enqueue("r", () => turns.push("first"));
-  queue.enqueue("r", () => turns.push("second"));
-  stepOut();
-  stepOut();
-  queue.leave("r");
-  expect(turns).toEqual(["second"]);
-  expect(queue.tryEnter("r")).toBe(false);
-});
-
 test("resources do not delay each other, and nothing is kept of those that no caller wants", () => {
   const queue = new LocalQueue<Lost>(1);
   const lost = { kind: "lost", reason: "held" } as Lost;

@@ -1,7 +1,7 @@
 // Nodes that lost their memory, in simulated time: what is waited for before they vote again, and which
 // tokens they give then. Real servers that restart: test/real/redis/admission.test.ts.
-import { describe, expect, test } from "vitest";
-import { type Actor, type Story, told } from "../../../simulation/story.js";
+import { describe, expect } from "vitest";
+import { type Actor, type Story, test } from "../../../simulation/story.js";
 
 const RECORD = "{sim}:node";
 const three = { nodes: 3, appendfsync: "no" } as const;
@@ -22,7 +22,7 @@ async function founded(story: Story, options: object = {}): Promise<Actor> {
 
 test(
   "L2 a node that lost its memory does not vote before every lease it may have forgotten is over; T2 then gives only tokens above all that was stored meanwhile",
-  told(async (story) => {
+  async (story) => {
     const longestMs = 3_000;
     const { fleet, events, locker } = await founded(story, { ttlMs: longestMs, maxTtlMs: longestMs });
     const forgottenMs = story.nowMs;
@@ -41,12 +41,13 @@ test(
     expect(next.token).toBeGreaterThan(token);
     for (const field of ["fleet", "members"])
       expect(story.nodes[2]?.command("HGET", RECORD, field)).toBe(story.nodes[1]?.command("HGET", RECORD, field));
-  }, three),
+  },
+  three,
 );
 
 test(
   "comes back although it was silent when its status was read, and no caller asks it anything; many lockers bring it back once",
-  told(async (story) => {
+  async (story) => {
     const options = { ttlMs: 200, maxTtlMs: 200, connectTimeoutMs: 150 };
     const first = await founded(story, options);
     const actors = [first, ...(await Promise.all([1, 2, 3, 4].map(() => founded(story, options))))];
@@ -58,12 +59,13 @@ test(
     third?.resume();
     await story.until(() => actors.every(({ fleet }) => fleet.state().admitted.length === 3), "all have it back");
     expect(admissionsOf(actors, "n3")).toEqual([expect.objectContaining({ way: "rebuilt" })]);
-  }, three),
+  },
+  three,
 );
 
 test(
   "L2 a node that refuses its admission is visited for about once a second, and the others go on voting",
-  told(async (story) => {
+  async (story) => {
     const { locker, fleet } = await founded(story, { ttlMs: 1_000, maxTtlMs: 1_000 });
     const third = story.nodes[2];
     third?.server.memory.clear();
@@ -80,12 +82,13 @@ test(
     expect((await locker.acquire("b")).held).toBe(true);
     third?.refuse(undefined);
     await story.until(() => fleet.state().admitted.length === 3, "it is admitted");
-  }, three),
+  },
+  three,
 );
 
 test(
   "L2 a majority that lost its memory comes back although a late founder asked one of it to join a fleet that was not founded",
-  told(async (story) => {
+  async (story) => {
     const { fleet, events } = await founded(story, { ttlMs: 2_000, maxTtlMs: 2_000 });
     for (const node of story.nodes.slice(1)) node.forget();
     // Its admission is open, and it waits for the leases that it may have forgotten.
@@ -93,13 +96,14 @@ test(
     story.nodes[2]?.command("HSET", RECORD, "founding", "a b c|of-another-list-");
     await story.until(() => fleet.state().admitted.length === 3, "all are admitted");
     expect(events).toContainEqual(expect.objectContaining({ kind: "admitted", way: "bootstrap" }));
-  }, three),
+  },
+  three,
 );
 
 describe("all nodes at once", () => {
   test(
     "L2 killed with an old snapshot each: the lease that they forgot is waited for",
-    told(async (story) => {
+    async (story) => {
       const options = { ttlMs: 3_000, maxTtlMs: 3_000 };
       const before = await founded(story, options);
       const snapshots = story.nodes.map(({ server }) => server.memory.copy());
@@ -110,12 +114,13 @@ describe("all nodes at once", () => {
       const next = await Promise.race(rivals.map(({ locker }) => locker.acquire("r", { waitMs: 30_000 })));
       expect(held.remainingMs()).toBe(0);
       expect(next.token).toBeGreaterThan(held.token);
-    }, three),
+    },
+    three,
   );
 
   test(
     "T1 without their memory: tokens go on above those that distinct names have spent at thousands a second",
-    told(async (story) => {
+    async (story) => {
       const { locker } = await founded(story, { ttlMs: 200, maxTtlMs: 200 });
       let last = 0;
       for (let i = 0; i < 40; i++) {
@@ -124,29 +129,28 @@ describe("all nodes at once", () => {
       }
       for (const { server } of story.nodes) server.memory.clear();
       expect((await locker.acquire("r", { waitMs: 30_000 })).token).toBeGreaterThan(last);
-    }, three),
+    },
+    three,
   );
 
   test(
     "T2 L2 they wait for the leases they may have forgotten, and start above every token of before, their clocks and the survivors",
-    told(
-      async (story) => {
-        const { fleet } = await founded(story, { ttlMs: 400, maxTtlMs: 400 });
-        const survivors = floorOf(story, 0) + 60_000_000;
-        story.nodes[0]?.command("HSET", RECORD, "floor", String(survivors));
-        for (const lost of [story.nodes.slice(2), story.nodes]) {
-          const lostMs = story.nowMs;
-          const before = Math.max(...story.nodes.map((_, i) => floorOf(story, i)));
-          for (const node of lost) node.forget();
-          await story.until(() => fleet.state().admitted.length < 5, "the loss is noticed");
-          await story.until(() => fleet.state().admitted.length === 5, "all are admitted");
-          expect(story.nowMs - lostMs).toBeGreaterThanOrEqual(400);
-          for (const node of lost)
-            expect(Number(node.command("HGET", RECORD, "floor"))).toBeGreaterThanOrEqual(lost.length === 3 ? survivors : 1);
-          if (lost.length === 5) expect(before).toBeGreaterThanOrEqual(survivors);
-        }
-      },
-      { ...three, nodes: 5 },
-    ),
+    async (story) => {
+      const { fleet } = await founded(story, { ttlMs: 400, maxTtlMs: 400 });
+      const survivors = floorOf(story, 0) + 60_000_000;
+      story.nodes[0]?.command("HSET", RECORD, "floor", String(survivors));
+      for (const lost of [story.nodes.slice(2), story.nodes]) {
+        const lostMs = story.nowMs;
+        const before = Math.max(...story.nodes.map((_, i) => floorOf(story, i)));
+        for (const node of lost) node.forget();
+        await story.until(() => fleet.state().admitted.length < 5, "the loss is noticed");
+        await story.until(() => fleet.state().admitted.length === 5, "all are admitted");
+        expect(story.nowMs - lostMs).toBeGreaterThanOrEqual(400);
+        for (const node of lost)
+          expect(Number(node.command("HGET", RECORD, "floor"))).toBeGreaterThanOrEqual(lost.length === 3 ? survivors : 1);
+        if (lost.length === 5) expect(before).toBeGreaterThanOrEqual(survivors);
+      }
+    },
+    { ...three, nodes: 5 },
   );
 });
