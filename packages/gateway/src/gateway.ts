@@ -82,16 +82,7 @@ export interface GatewayLimits extends Partial<ServerLimits>, Partial<Omit<Store
 
 /** A gateway with other limits than the usual ones. */
 export function createGatewayWith(limits: GatewayLimits, config: GatewayConfig, options: GatewayOptions = {}): Gateway {
-  const naming = options.naming ?? ((key) => key);
-  const settings = resolveSettings(config, naming);
-  const credentials = new Credentials(settings, naming, limits.jwksMaxAgeMs);
-  return new RunningGateway(settings, { limits, credentials, log: options.log ?? createLog(settings.logLevel) });
-}
-
-interface Made {
-  readonly limits: GatewayLimits;
-  readonly credentials: Credentials;
-  readonly log: Log;
+  return new RunningGateway(limits, config, options);
 }
 
 class RunningGateway implements Gateway {
@@ -111,11 +102,12 @@ class RunningGateway implements Gateway {
   #urls: { readonly api: string; readonly admin: string } | undefined;
   #closing: Promise<{ readonly unfinished: number }> | undefined;
 
-  constructor(settings: Settings, { limits, credentials, log }: Made) {
+  constructor(limits: GatewayLimits, config: GatewayConfig, { log, naming = (key) => key }: GatewayOptions) {
+    const settings = resolveSettings(config, naming);
     this.#settings = settings;
     this.#limits = limits;
-    this.#credentials = credentials;
-    this.#log = log;
+    this.#credentials = new Credentials(settings, naming, limits.jwksMaxAgeMs);
+    this.#log = log ?? createLog(settings.logLevel);
     const gateway = this;
     const budget = new BodyBudget(limits.bodyBudgetBytes ?? Math.max(BODY_BUDGET_BYTES, settings.bodyLimitBytes));
     this.#serving = {
@@ -123,12 +115,12 @@ class RunningGateway implements Gateway {
         if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
         return gateway.#store;
       },
-      authenticator: credentials.authenticator,
+      authenticator: this.#credentials.authenticator,
       rateLimit: new RateLimit(settings.rateLimitPerSecond),
       budget,
       bodyLimitBytes: settings.bodyLimitBytes,
       maxRequests: limits.maxRequests ?? MAX_REQUESTS,
-      log,
+      log: this.#log,
       metrics: new Metrics({
         stats: () => this.#store?.stats(),
         requestsInFlight: () => this.#dispatcher.inFlight,

@@ -1,72 +1,60 @@
 // How much the store takes on at a time, and how long it waits. Three of these can be set
 // (settings/settings.ts); nobody has a reason to move the others, but tests do, to see them reached.
 
-export interface StoreLimits {
-  /** Connections that read. */
-  readonly poolSize: number;
-  /** Connections for single writes, and as many again for transactions. */
-  readonly statementsInFlight: number;
-  readonly maxBatchRows: number;
-  readonly maxBatchBytes: number;
-  /** Accepted and not answered; beyond it the answer is unavailable/overloaded. */
-  readonly maxQueuedWrites: number;
-  readonly maxQueuedBytes: number;
-  /** A write that was not sent within this time is not sent at all. */
-  readonly maxWaitMs: number;
-  /**
-   * The gateway's own timer from sending to answer; then outcome_unknown, and the connection is
-   * destroyed.
-   */
-  readonly writeTimeoutMs: number;
-  /**
-   * Postgres's own timer. Shorter than writeTimeoutMs, so that Postgres can say "not applied"
-   * first.
-   */
-  readonly statementTimeoutMs: number;
-  readonly readTimeoutMs: number;
-  readonly connectTimeoutMs: number;
-  /** How long a statement waits for a row that another transaction has locked; then contention. */
-  readonly batchLockWaitMs: number;
-  /** How long an entry of the history is kept. */
-  readonly historyRetentionMs: number;
-  /** Of a stored document: as sent when it is put, as answered when a patch makes it. */
-  readonly documentLimitBytes: number;
-}
-
 const DAY_MS = 86_400_000;
 
-export const presetLimits = {
-  poolSize: 8,
-  // One is on its way while Postgres commits the other. More make smaller batches, which cost more.
-  statementsInFlight: 2,
-  // From here on a row costs no less in a larger statement, and its neighbours wait for it longer.
-  maxBatchRows: 128,
-  maxBatchBytes: 1_000_000,
-  // Some seconds of writes: one that came later would not be sent in time.
-  maxQueuedWrites: 10_000,
-  maxQueuedBytes: 64_000_000,
-  writeTimeoutMs: 5_000,
-  historyRetentionMs: 3_650 * DAY_MS,
-  // Postgres writes a document anew with each change of it.
-  documentLimitBytes: 16 * 1024 * 1024,
-};
-
 /** How long anything takes grows with the way to Postgres, so all times are told by one of them. */
-const timesOf = (writeTimeoutMs: number) => {
+function limitsFor(writeTimeoutMs: number) {
   const share = (part: number): number => Math.max(1, Math.floor(writeTimeoutMs * part));
   return {
-    writeTimeoutMs,
+    /** Connections that read. */
+    poolSize: 8,
+    /**
+     * Connections for single writes, and as many again for transactions. One is on its way while
+     * Postgres commits the other. More make smaller batches, which cost more.
+     */
+    statementsInFlight: 2,
+    /** From here on a row costs no less in a larger statement, and its neighbours wait for it longer. */
+    maxBatchRows: 128,
+    maxBatchBytes: 1_000_000,
+    /**
+     * Accepted and not answered; beyond it the answer is unavailable/overloaded. Some seconds of
+     * writes: one that came later would not be sent in time.
+     */
+    maxQueuedWrites: 10_000,
+    maxQueuedBytes: 64_000_000,
+    /** A write that was not sent within this time is not sent at all. */
     maxWaitMs: writeTimeoutMs,
+    /**
+     * The gateway's own timer from sending to answer; then outcome_unknown, and the connection is
+     * destroyed.
+     */
+    writeTimeoutMs,
+    /** Postgres's own timer. Shorter than the one above, so that Postgres can say "not applied" first. */
     statementTimeoutMs: share(0.8),
     readTimeoutMs: writeTimeoutMs,
     connectTimeoutMs: share(0.4),
-    // A write that waits longer for a row would be ended before it hears 409.
+    /**
+     * How long a statement waits for a row that another transaction has locked; then contention. A
+     * write that waited longer would be ended before it hears 409.
+     */
     batchLockWaitMs: Math.min(share(0.5), Math.max(100, share(0.02))),
+    /** How long an entry of the history is kept. */
+    historyRetentionMs: 3_650 * DAY_MS,
+    /**
+     * Of a stored document: as sent when it is put, as answered when a patch makes it. Postgres
+     * writes a document anew with each change of it.
+     */
+    documentLimitBytes: 16 * 1024 * 1024,
   };
-};
+}
+
+export type StoreLimits = Readonly<ReturnType<typeof limitsFor>>;
+
+export const presetLimits: StoreLimits = limitsFor(5_000);
 
 export function storeLimits(given: { readonly [Limit in keyof StoreLimits]?: number | undefined }): StoreLimits {
-  const limits: StoreLimits = { ...presetLimits, ...timesOf(given.writeTimeoutMs ?? presetLimits.writeTimeoutMs) };
+  const limits = limitsFor(given.writeTimeoutMs ?? presetLimits.writeTimeoutMs);
   const entries = Object.entries(limits).map(([limit, preset]) => [limit, given[limit as keyof StoreLimits] ?? preset]);
   return Object.fromEntries(entries) as unknown as StoreLimits;
 }

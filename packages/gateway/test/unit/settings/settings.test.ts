@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { createGateway } from "../../../src/gateway.js";
 import { storeLimits } from "../../../src/limits.js";
-import { type GatewayConfig, GatewayConfigError, readEnvironment, verifyMode } from "../../../src/settings/settings.js";
+import { type GatewayConfig, GatewayConfigError, readEnvironment, settings, verifyMode } from "../../../src/settings/settings.js";
 import { databaseUrlFault } from "../../../src/store/database-url.js";
 
 const databaseUrl = "postgres://user:hunter2@db.example/app";
@@ -216,11 +216,14 @@ describe("the limits of a store whose operator has set nothing, or one of them",
   });
 });
 
-test("docker-compose.yml takes passwords of any character, and that of Redis reaches servers, health checks and gateway", () => {
+test("docker-compose.yml takes passwords of any character, that of Redis reaches servers, health checks and gateway, and it sets what is a setting", () => {
   const compose = readFileSync(new URL("../../../../../docker-compose.yml", import.meta.url), "utf8");
   expect(compose).toMatch(/PGPASSWORD: \$\{POSTGRES_PASSWORD:-/);
   expect(compose.match(/:\/\/.*POSTGRES_PASSWORD/g)).toBeNull();
   expect(compose).toMatch(/"--requirepass",\s+"\$\{REDIS_PASSWORD:-\}"/);
   expect(compose).toMatch(/REDISCLI_AUTH: \$\{REDIS_PASSWORD:-\}/);
   expect(compose.match(/redis:\/\/:\$\{REDIS_PASSWORD:-\}@redis-[1-5]:6379/g)).toHaveLength(5);
+  const known: readonly string[] = Object.values(settings).map(({ env }) => env);
+  const named = compose.match(/\bPALISADE_[A-Z_]+/g) ?? [];
+  expect([named.length > 2, named.filter((name) => !known.includes(name))]).toEqual([true, []]);
 });
