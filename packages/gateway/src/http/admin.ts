@@ -27,15 +27,12 @@ const MIN_INTERVAL_MS = 250;
 export const MAX_ADMIN_CONNECTIONS = 256;
 
 export function createAdminApp(asked: { readonly ready: () => Promise<Readiness>; readonly metrics: () => Promise<string> }): Express {
-  const live = new SharedAnswer(() => ({ live: true }));
   const ready = new SharedAnswer(asked.ready);
   const metrics = new SharedAnswer(asked.metrics);
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  app.get("/live", async (_request, response) => {
-    response.json(await live.get());
-  });
+  app.get("/live", (_request, response) => response.json({ live: true }));
   app.get("/ready", async (_request, response) => {
     const readiness = await ready.get();
     response.status(readiness.ready ? success.ok : statusOf("unavailable")).json(readiness);

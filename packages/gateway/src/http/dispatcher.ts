@@ -3,7 +3,7 @@
 // leaves a request unanswered.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FencedStore } from "../fenced-store.js";
-import { type Log, logFinished } from "../observe/log.js";
+import { type Log, levelOf, traceOf } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
 import type { RefusalRing } from "../observe/refusals.js";
 import { tracing } from "../store/spans.js";
@@ -133,9 +133,16 @@ export class Dispatcher {
     const durationMs = performance.now() - context.startedAt;
     metrics.requestDone(route, outcome, durationMs);
     const { status } = result;
-    const { resource, token } = context;
-    context.span?.end({ status, outcome, requestId, resource: resource || undefined, token, fence: facts.currentToken });
-    logFinished(log, { request: context, route, outcome, status, durationMs, facts });
+    const resource = facts.resource ?? (context.resource || undefined);
+    const token = facts.presentedToken ?? context.token;
+    const fence = facts.currentToken;
+    context.span?.end({ status, outcome, requestId, resource, token, fence });
+    const level = levelOf(outcome);
+    if (log.isLevelEnabled(level)) {
+      const who = { requestId, route, outcome, status, principal: context.principal.id, resource, token, fence };
+      const line = { ...who, durationMs: Math.round(durationMs * 100) / 100, ...traceOf(context.headers.traceparent) };
+      log[level](line, outcome === "ok" ? "answered" : "refused");
+    }
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#onIdle?.();
   }

@@ -44,24 +44,47 @@ function requestIdOf(presented: string | undefined): string {
   return `${processName}-${requestCount.toString(36)}`;
 }
 
-/** Those that count here, each undefined where it was not sent. */
+/** The header fields that count here, each undefined where it was not sent. */
 export class RequestHeaders {
   host: string | undefined;
-  /** A proxy says that it passed the request on. */
-  forwarded = false;
   fencingToken: string | undefined;
   ifMatch: string | undefined;
   ifNoneMatch: string | undefined;
-  /** The lower-case name of a conditional header that would have to be honoured and is not known here. */
-  unsupportedCondition: string | undefined;
-  hasIdempotencyKey = false;
   authorization: string | undefined;
   contentType: string | undefined;
   contentEncoding: string | undefined;
   contentLength: string | undefined;
   requestId: string | undefined;
   traceparent: string | undefined;
+  /** A proxy says that it passed the request on. */
+  forwarded = false;
+  /** The lower-case name of a conditional header that would have to be honoured and is not known here. */
+  unsupportedCondition: string | undefined;
+  hasIdempotencyKey = false;
 }
+
+/** By their lower-case names. */
+const fields: ReadonlyMap<string, keyof RequestHeaders> = new Map<string, keyof RequestHeaders>([
+  ["host", "host"],
+  ["fencing-token", "fencingToken"],
+  ["if-match", "ifMatch"],
+  ["if-none-match", "ifNoneMatch"],
+  ["authorization", "authorization"],
+  ["content-type", "contentType"],
+  ["content-encoding", "contentEncoding"],
+  ["content-length", "contentLength"],
+  ["x-request-id", "requestId"],
+  ["traceparent", "traceparent"],
+  ["forwarded", "forwarded"],
+  ["x-forwarded-for", "forwarded"],
+  ["x-real-ip", "forwarded"],
+  ["if-modified-since", "unsupportedCondition"],
+  ["if-unmodified-since", "unsupportedCondition"],
+  ["if-range", "unsupportedCondition"],
+  ["if-schedule-tag-match", "unsupportedCondition"],
+  ["if", "unsupportedCondition"],
+  ["idempotency-key", "hasIdempotencyKey"],
+]);
 
 /**
  * Node silently drops header lines beyond its own limit of 2 000, so a request with that many is
@@ -87,62 +110,19 @@ export function tooManyHeaders(request: IncomingMessage): boolean {
  */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   const found = new RequestHeaders();
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) keep(found, rawHeaders[at] as string, rawHeaders[at + 1] as string);
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) keep(found, (rawHeaders[at] as string).toLowerCase(), rawHeaders[at + 1] as string);
   return found;
 }
 
 function keep(found: RequestHeaders, name: string, value: string): void {
-  switch (name.toLowerCase()) {
-    case "host":
-      found.host = join(found.host, value);
-      break;
-    case "forwarded":
-    case "x-forwarded-for":
-    case "x-real-ip":
-      found.forwarded = true;
-      break;
-    case "fencing-token":
-      found.fencingToken = join(found.fencingToken, value);
-      break;
-    case "authorization":
-      found.authorization = join(found.authorization, value);
-      break;
-    case "content-type":
-      found.contentType = join(found.contentType, value);
-      break;
-    case "content-encoding":
-      found.contentEncoding = join(found.contentEncoding, value);
-      break;
-    case "content-length":
-      found.contentLength = join(found.contentLength, value);
-      break;
-    case "if-match":
-      found.ifMatch = join(found.ifMatch, value);
-      break;
-    case "if-none-match":
-      found.ifNoneMatch = join(found.ifNoneMatch, value);
-      break;
-    case "if-modified-since":
-    case "if-unmodified-since":
-    case "if-range":
-    case "if-schedule-tag-match":
-    case "if":
-      found.unsupportedCondition = name.toLowerCase();
-      break;
-    case "idempotency-key":
-      found.hasIdempotencyKey = true;
-      break;
-    case "x-request-id":
-      found.requestId = join(found.requestId, value);
-      break;
-    case "traceparent":
-      found.traceparent = join(found.traceparent, value);
-      break;
+  const field = fields.get(name);
+  if (field === undefined) return;
+  if (field === "unsupportedCondition") found.unsupportedCondition = name;
+  else if (field === "forwarded" || field === "hasIdempotencyKey") found[field] = true;
+  else {
+    const before = found[field];
+    found[field] = before === undefined ? value : before + FIELD_SEPARATOR + value;
   }
-}
-
-function join(before: string | undefined, value: string): string {
-  return before === undefined ? value : before + FIELD_SEPARATOR + value;
 }
 
 // The header fields a request makes its effect depend on: Fencing-Token, If-Match and

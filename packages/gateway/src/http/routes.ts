@@ -10,8 +10,7 @@ import { Problem, type ProblemCode } from "./problems.js";
 import { listRefused, listResources, readDocument, readFence, readHistory } from "./reads.js";
 import { pathOf } from "./request.js";
 import * as schemas from "./schemas.js";
-import { transact } from "./transaction.js";
-import { changeFence, deleteDocument, patchDocument, putDocument, seal } from "./writes.js";
+import { changeFence, deleteDocument, patchDocument, putDocument, seal, transact } from "./writes.js";
 
 export interface Operation extends Route {
   readonly method: "GET" | "PUT" | "PATCH" | "DELETE" | "POST";

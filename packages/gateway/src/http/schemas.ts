@@ -119,7 +119,7 @@ export const refusedPage = z.object({
   nextBefore: z.int().min(1).meta(int64).nullable(),
 });
 
-// `value` is left out here: it stays text (see transaction.ts).
+// `value` is left out here: it stays text (see writes.ts).
 const operationHead = { resource: z.string(), token: token.optional(), seq: seq.optional() };
 const ifMatch = z.union([z.int().min(1).max(MAX_TOKEN).meta(int64), z.string()]).optional();
 const conditions = { ifMatch, ifNoneMatch: z.literal("*").optional() };

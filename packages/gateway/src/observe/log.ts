@@ -52,56 +52,9 @@ function standardOutput(): DestinationStream {
  */
 const traceparent = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-function traceOf(field: string | undefined): { readonly traceId: string; readonly parentSpanId: string } | undefined {
+export function traceOf(field: string | undefined): { readonly traceId: string; readonly parentSpanId: string } | undefined {
   const [, traceId, parentSpanId] = traceparent.exec(field ?? "") ?? [];
   return traceId === undefined || parentSpanId === undefined ? undefined : { traceId, parentSpanId };
-}
-
-/** What the log tells of a request. */
-interface LoggedRequest {
-  readonly requestId: string;
-  readonly principal: { readonly id: string };
-  /** Empty where it is about none. */
-  readonly resource: string;
-  readonly token: number | undefined;
-  readonly headers: { readonly traceparent: string | undefined };
-}
-
-interface FinishedRequest {
-  readonly request: LoggedRequest;
-  readonly route: string;
-  /** `ok`, or the code of the problem. */
-  readonly outcome: string;
-  readonly status: number;
-  readonly durationMs: number;
-  /** Of a refusal, where the answer named them. */
-  readonly facts: {
-    readonly resource?: string | undefined;
-    readonly presentedToken?: number | undefined;
-    readonly currentToken?: number | undefined;
-  };
-}
-
-// A refusal is worth a line: a stale token means that a holder lost its lease without noticing.
-export function logFinished(log: Log, finished: FinishedRequest): void {
-  const level = levelOf(finished);
-  if (!log.isLevelEnabled(level)) return;
-  const { request, route, outcome, status, durationMs, facts } = finished;
-  log[level](
-    {
-      requestId: request.requestId,
-      route,
-      outcome,
-      status,
-      principal: request.principal.id,
-      resource: facts.resource ?? (request.resource || undefined),
-      token: facts.presentedToken ?? request.token,
-      fence: facts.currentToken,
-      durationMs: Math.round(durationMs * 100) / 100,
-      ...traceOf(request.headers.traceparent),
-    },
-    outcome === "ok" ? "answered" : "refused",
-  );
 }
 
 const loud = new Set([
@@ -113,7 +66,11 @@ const loud = new Set([
   "internal",
 ]);
 
-function levelOf({ outcome }: FinishedRequest): "debug" | "info" | "warn" {
+/**
+ * `outcome` is ok, or the code of a problem. A refusal is worth a line: a stale token means that a
+ * holder lost its lease without noticing.
+ */
+export function levelOf(outcome: string): "debug" | "info" | "warn" {
   if (outcome === "ok" || outcome === "not_found") return "debug";
   return loud.has(outcome) ? "warn" : "info";
 }

@@ -7,7 +7,7 @@ import { checkResourceName, parseResourceName } from "../../../src/http/names.js
 import { Problem } from "../../../src/http/problems.js";
 import { parseFencingToken, parseQuery, parseReadCondition, parseWriteCondition, readHeaders } from "../../../src/http/request.js";
 import { fencingTokenHeader, listQuery } from "../../../src/http/schemas.js";
-import { parseOperations } from "../../../src/http/transaction.js";
+import { parseOperations } from "../../../src/http/writes.js";
 
 const problem = (code: string) => expect.objectContaining({ code });
 const number = fc.integer({ min: 1, max: 999_999_999_999_999 });
