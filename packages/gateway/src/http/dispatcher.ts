@@ -13,7 +13,7 @@ import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
 import { beginWork, canBeAnswered, endWork, markEnding } from "./connection-state.js";
 import { type Action, noPrincipal, type Principal } from "./names.js";
 import { notApplied, Problem, type ProblemCode, sendProblem } from "./problems.js";
-import { RequestContext, readTarget, tooManyHeaders } from "./request.js";
+import { type NamedPath, RequestContext, readTarget, tooManyHeaders } from "./request.js";
 
 /** What the gateway gives to those who answer its requests. */
 export interface Serving {
@@ -106,12 +106,13 @@ export class Dispatcher {
     return this.#serving.authenticator.authenticate(headers.authorization, { headers, socket: request.socket });
   }
 
-  #answer({ path, needs, query, handler }: Route, context: RequestContext, caller: Principal): Result | Promise<Result> {
+  #answer(route: Route, context: RequestContext, caller: Principal): Result | Promise<Result> {
     context.principal = caller;
     const tooOften = this.#serving.rateLimit.take(caller.id);
     if (tooOften !== undefined) return tooOften;
-    const refused = path === undefined || needs === undefined ? undefined : readTarget(context, { path, needs, query });
+    const refused = namesResource(route) ? readTarget(context, route) : undefined;
     if (refused !== undefined) return refused;
+    const { handler } = route;
     return context.span === undefined ? handler(context, this.#serving) : context.span.within(() => handler(context, this.#serving));
   }
 
@@ -146,6 +147,10 @@ export class Dispatcher {
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#onIdle?.();
   }
+}
+
+function namesResource(route: Route): route is Route & NamedPath {
+  return route.needs !== undefined;
 }
 
 const noFacts: Problem["facts"] = {};

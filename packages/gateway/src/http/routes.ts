@@ -221,11 +221,17 @@ function fits({ before, after }: (typeof forms)[number], target: string): boolea
   return target.startsWith(before) && (target.length === before.length || target[before.length] === "?");
 }
 
+/** In the order of an Allow header; whoever answers GET answers HEAD. */
+const byMethod: ReadonlyMap<string, typeof forms> = new Map(
+  ["GET", "HEAD", "PUT", "PATCH", "DELETE", "POST"].map((method) => [
+    method,
+    forms.filter(({ operation }) => operation.method === (method === "HEAD" ? "GET" : method)),
+  ]),
+);
+
 /** The Allow header of a path; empty where no route has it. */
 export function allowedAt(target: string): string {
-  const found = new Set<string>(forms.filter((form) => fits(form, target)).map(({ operation }) => operation.method));
-  if (found.has("GET")) found.add("HEAD");
-  return ["GET", "HEAD", "PUT", "PATCH", "DELETE", "POST"].filter((method) => found.has(method)).join(", ");
+  return [...byMethod].flatMap(([method, some]) => (some.some((form) => fits(form, target)) ? [method] : [])).join(", ");
 }
 
 const unknownRoute: Route = { name: "other", isOpen: true, handler: answerUnknown };
@@ -250,9 +256,8 @@ export function createApp(dispatcher: Dispatcher): Express {
   app.disable("etag");
   app.disable("query parser");
   app.use((request: Request, response: Response) => {
-    const method = request.method === "HEAD" ? "GET" : request.method;
     const target = pathOf(request);
-    const form = forms.find((one) => one.operation.method === method && fits(one, target));
+    const form = byMethod.get(request.method)?.find((one) => fits(one, target));
     return dispatcher.serve(form?.operation ?? unknownRoute, request, response);
   });
   // biome-ignore lint/complexity/useMaxParams: Express knows an error handler by its four parameters.
