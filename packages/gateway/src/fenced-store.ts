@@ -1,10 +1,40 @@
-// The fenced store as the HTTP layer, the metrics and the tests see it: every question it answers.
-import type { TransactionRequest, TransactionVerdict, Unavailable, Verdict, WriteRequest } from "./fence/verdict.js";
-import type { FenceChange, FenceVerdict } from "./store/move-fence.js";
-import type { Readiness } from "./store/readiness.js";
-import type { HistoryPage, HistoryRequest, ListRequest, ListResult, ReadResult } from "./store/reads.js";
+// The fenced store: every question that it answers, to the HTTP layer, the metrics and the tests, and
+// the store on Postgres, which puts the parts of store/ and write/ together. The lock's nodes are asked
+// through hooks only.
+import {
+  checkName,
+  checkTransaction,
+  checkWrite,
+  isName,
+  type TransactionRequest,
+  type TransactionVerdict,
+  tooLargeToPut,
+  type Unavailable,
+  type Verdict,
+  type VerifyToken,
+  type WriteRequest,
+} from "./fence/verdict.js";
+import { type StoreLimits, storeLimits } from "./limits.js";
+import { EngineWatch } from "./store/engine.js";
+import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
+import { ReadPool } from "./store/read-pool.js";
+import { type Readiness, readiness } from "./store/readiness.js";
+import {
+  forgetOld,
+  type HistoryPage,
+  type HistoryRequest,
+  type ListRequest,
+  type ListResult,
+  listResources,
+  type ReadResult,
+  ResourceReads,
+  readHistory,
+} from "./store/reads.js";
+import { type Marks, RestoreCheck } from "./store/restore-check.js";
+import type { Durability } from "./store/session.js";
 import type { BatchEvent } from "./write/group-commit.js";
-import type { RaiseEvent } from "./write/raise-check.js";
+import { RaiseCheck, type RaiseEvent, WriteVerifier } from "./write/raise-check.js";
+import { WritePaths } from "./write/write-paths.js";
 
 export type { VerifyToken } from "./fence/verdict.js";
 export type { FenceChange, FenceVerdict } from "./store/move-fence.js";
@@ -43,4 +73,173 @@ export interface FencedStore {
    * ends every connection.
    */
   close(options?: { readonly drainMs?: number | undefined }): Promise<void>;
+}
+
+/** What a store is opened with. */
+export type StoreConfig = Partial<{ readonly [Limit in keyof StoreLimits]: StoreLimits[Limit] | undefined }> & {
+  readonly databaseUrl: string;
+  readonly durability?: Durability | undefined;
+  readonly history?: "off" | "on" | undefined;
+  /** Absent: tokens are trusted. */
+  readonly verify?: VerifyToken | undefined;
+  /**
+   * What happens to a raise that could not be verified: refused (closed, the default) or accepted
+   * (open).
+   */
+  readonly verifyUnreachable?: "refuse" | "accept" | undefined;
+  /** Where the lock's nodes remember the beats of the database; absent: no restore is looked for. */
+  readonly marks?: Marks | undefined;
+  /** For metrics and logs; must not throw. */
+  readonly observe?: ((event: StoreEvent) => void) | undefined;
+};
+
+/**
+ * Checks the configuration. Connects only when asked something: it resolves while Postgres is away,
+ * and `ready()` says so. Migrations are `migrate(databaseUrl)`.
+ */
+export async function openStore(config: StoreConfig): Promise<FencedStore> {
+  return new PostgresStore(config, storeLimits(config));
+}
+
+class PostgresStore implements FencedStore {
+  readonly #limits: StoreLimits;
+  readonly #durability: Durability;
+  readonly #history: "off" | "on";
+  readonly #verify: "on" | "off";
+  readonly #pool: ReadPool;
+  readonly #reads: ResourceReads;
+  readonly #engine: EngineWatch;
+  readonly #paths: WritePaths;
+  readonly #verifier: WriteVerifier;
+  readonly #restoreCheck: RestoreCheck | undefined;
+  readonly #observe: (event: StoreEvent) => void;
+  /** The error last reported: one statement may have ended many writes. */
+  #reported: Error | undefined;
+  readonly #retention: { stop(): void };
+  #closed: Promise<void> | undefined;
+
+  constructor(config: StoreConfig, limits: StoreLimits) {
+    const { databaseUrl, durability = "local", history = "off", verify, verifyUnreachable = "refuse", observe = () => {} } = config;
+    const onIdleError = (error: Error) => observe({ kind: "connection_error", error });
+    this.#limits = limits;
+    this.#durability = durability;
+    this.#history = history;
+    this.#verify = verify === undefined ? "off" : "on";
+    this.#restoreCheck = config.marks && new RestoreCheck(config.marks, verifyUnreachable);
+    this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
+    this.#reads = new ResourceReads(this.#pool, limits.connectTimeoutMs);
+    const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
+    this.#engine = engine;
+    this.#paths = new WritePaths({
+      limits,
+      connection: { ...limits, databaseUrl, durability, onIdleError, engine, restoreCheck: this.#restoreCheck },
+      form: { history, durability, documentLimitBytes: limits.documentLimitBytes },
+      observe,
+    });
+    this.#observe = observe;
+    this.#restoreCheck?.start(this.#pool, () => this.#paths.beat());
+    const raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
+    this.#verifier = new WriteVerifier(this.#paths, raises);
+    this.#retention = forgetOld({ pool: this.#pool, historyRetentionMs: limits.historyRetentionMs, onError: onIdleError });
+  }
+
+  async write(request: WriteRequest): Promise<Verdict> {
+    checkWrite(request);
+    const [tooLarge] = tooLargeToPut([request], this.#limits.documentLimitBytes);
+    if (tooLarge !== undefined) return tooLarge.refusal;
+    return this.#reportedIfUnavailable(await this.#verifier.write(request));
+  }
+
+  async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
+    checkTransaction(request);
+    const tooLarge = tooLargeToPut(request.operations, this.#limits.documentLimitBytes);
+    if (tooLarge.length > 0) return { kind: "refused", refusals: tooLarge };
+    return this.#reportedIfUnavailable(await this.#verifier.transaction(request));
+  }
+
+  #reportedIfUnavailable<V extends Verdict | TransactionVerdict>(verdict: V): V {
+    if (verdict.kind === "accepted" || verdict.kind === "committed") this.#restoreCheck?.acknowledged();
+    if (verdict.kind !== "unavailable" || verdict.cause === undefined || verdict.cause === this.#reported) return verdict;
+    this.#reported = verdict.cause;
+    this.#observe({ kind: "refused_by_database", error: verdict.cause });
+    return verdict;
+  }
+
+  async read(resource: string): Promise<ReadResult> {
+    checkName(resource);
+    return await this.#reads.read(resource, this.#paths.shards === undefined ? "with others" : "alone");
+  }
+
+  async list(request: ListRequest): Promise<ListResult> {
+    if (request.prefix !== undefined && request.prefix !== "") checkName(request.prefix);
+    // Cursors pass through clients. A cursor that is no name was not made here, so no page follows
+    // it.
+    if (request.cursor !== undefined && !isName(request.cursor)) return { kind: "page", items: [], nextCursor: null };
+    const page = await listResources(this.#pool, request);
+    if (this.#engine.known === undefined) await this.#engine.look();
+    return page.kind === "page" && this.#engine.known?.kind === "citus" ? { ...page, snapshot: false } : page;
+  }
+
+  async history(request: HistoryRequest): Promise<HistoryResult> {
+    checkName(request.resource);
+    return this.#history === "off" ? { kind: "off" } : await readHistory(this.#pool, request);
+  }
+
+  async raiseFence(change: FenceChange): Promise<FenceVerdict> {
+    return await this.#moveFence("raise", change);
+  }
+
+  async lowerFence(change: FenceChange): Promise<FenceVerdict> {
+    return await this.#moveFence("lower", change);
+  }
+
+  async #moveFence(direction: "raise" | "lower", change: FenceChange): Promise<FenceVerdict> {
+    const unknown = this.#engine.known === undefined ? await this.#engine.look() : undefined;
+    if (unknown !== undefined) return unknown;
+    const { line } = this.#paths.pathOf([change.resource]);
+    return await moveFence(line, this.#durability, { direction, ...change });
+  }
+
+  async ready(): Promise<Readiness> {
+    const other = await this.#engine.look();
+    const engineFault = other?.reason === "refused" ? other.cause?.message : undefined;
+    const statementFault = () => this.#paths.statementFault();
+    const parts = { pool: this.#pool, durability: this.#durability, verify: this.#verify, restoreCheck: this.#restoreCheck };
+    return await readiness({ ...parts, engine: this.#engine.known, engineFault, statementFault });
+  }
+
+  stats(): StoreStats {
+    const { total, idle, waiting } = this.#pool.connections;
+    const paths = this.#paths.all;
+    const sum = <T>(items: readonly T[], of: (item: T) => number): number => items.reduce((count, item) => count + of(item), 0);
+    const slots = paths.flatMap((path) => path.slots);
+    const [inFlight, open] = [sum(slots, (some) => some.inFlight), sum(slots, (some) => some.open)];
+    return {
+      queuedWrites: sum(paths, ({ commit }) => commit.queued.writes),
+      queuedBytes: sum(paths, ({ commit }) => commit.queued.bytes),
+      statementsInFlight: inFlight,
+      connections: {
+        total: total + open,
+        idle: idle + Math.max(0, open - inFlight),
+        waiting: waiting + sum(paths, ({ line }) => line.waiting),
+      },
+    };
+  }
+
+  close({ drainMs = 10_000 }: { readonly drainMs?: number | undefined } = {}): Promise<void> {
+    this.#closed ??= this.#close(drainMs);
+    return this.#closed;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    this.#retention.stop();
+    this.#restoreCheck?.stop();
+    this.#engine.stop();
+    const drained = this.#paths.drain();
+    const timer = setTimeout(() => this.#paths.abandon(), drainMs);
+    await drained;
+    clearTimeout(timer);
+    const timeoutMs = this.#limits.connectTimeoutMs;
+    await Promise.all([this.#paths.end(timeoutMs), this.#pool.end()]);
+  }
 }

@@ -5,7 +5,7 @@ import type { Fleet } from "@palisade/lock";
 import pg from "pg";
 import { isName } from "./fence/verdict.js";
 import { EngineError, engineOf } from "./store/engine.js";
-import { markOf } from "./store/lineage.js";
+import { markOf } from "./store/restore-check.js";
 
 interface RecoverRequest {
   readonly databaseUrl: string;

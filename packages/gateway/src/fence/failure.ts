@@ -3,7 +3,7 @@
 // have been committed (G3).
 import { mayBeCommitted } from "@palisade/guard/gateway";
 import pg from "pg";
-import type { UnavailableReason, UnknownReason } from "./verdict.js";
+import { type UnavailableReason, type Undecided, type UnknownReason, unavailable } from "./verdict.js";
 
 export type Failure =
   /** Perhaps committed. Not to be run again here. */
@@ -18,7 +18,7 @@ export type Failure =
    */
   | { readonly kind: "retry_alone"; readonly code: string; readonly error: Error };
 
-const unavailable: readonly (readonly [RegExp, UnavailableReason])[] = [
+const unable: readonly (readonly [RegExp, UnavailableReason])[] = [
   [/^25006$/, "read_only"],
   [/^PLS10$/, "not_recovered"],
   [/^PLS11$/, "not_durable"],
@@ -50,7 +50,13 @@ export function failureOf(error: Error): Failure {
 
 /** Undefined when another statement may pass. */
 export function unavailableReason(code: string): UnavailableReason | undefined {
-  return unavailable.find(([pattern]) => pattern.test(code))?.[1];
+  return unable.find(([pattern]) => pattern.test(code))?.[1];
+}
+
+/** What a writer is told of it. */
+export function undecidedBy(failure: Extract<Failure, { kind: "unknown" | "unavailable" }>): Undecided {
+  if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
+  return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
 }
 
 /** Whether the session must not be used for another statement. */

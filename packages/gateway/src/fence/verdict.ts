@@ -132,6 +132,13 @@ export type Unavailable = {
   readonly cause?: Error | undefined;
   readonly retryAfterMs?: number | undefined;
 };
+export const unavailable = (reason: UnavailableReason, cause?: Error): Unavailable => ({
+  kind: "unavailable",
+  reason,
+  outcome: "not_applied",
+  cause,
+});
+
 /**
  * connection_lost: after sending. timed_out: the gateway's own timer. not_replicated: committed
  * here, perhaps not on the synchronous standby.

@@ -1,5 +1,6 @@
 // Moves a fence by hand, up or down, with an audit row in the same statement. For operators only:
 // after a fence is lowered, the tokens it refused are accepted again (G1).
+import { undecidedBy } from "../fence/failure.js";
 import {
   type Contention,
   checkName,
@@ -9,6 +10,7 @@ import {
   type OutcomeUnknown,
   type Token,
   type Unavailable,
+  unavailable,
 } from "../fence/verdict.js";
 import { type Durability, durabilityDemand } from "./session.js";
 import { type Held, type Line, LOCK_TIMED_OUT } from "./slots.js";
@@ -24,47 +26,32 @@ export type FenceVerdict =
   | Contention;
 
 /** No row when the transaction would not be as durable as demanded: then nothing was called. */
-const moveFenceText = (durability: Durability): string =>
+const textFor = (durability: Durability): string =>
   `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]}`;
 
-interface FenceMover {
-  readonly line: Line;
-  readonly durability: Durability;
-  readonly engine: "plain" | "citus";
-}
-
 export async function moveFence(
-  { line, durability, engine }: FenceMover,
-  direction: "raise" | "lower",
-  change: FenceChange,
+  line: Line,
+  durability: Durability,
+  { direction, resource, token, by, reason }: FenceChange & { readonly direction: "raise" | "lower" },
 ): Promise<FenceVerdict> {
-  const { resource, token, by, reason } = change;
   checkName(resource);
   checkToken(token);
   checkText({ text: by, what: "who moves a fence", maxBytes: MAX_NAME_BYTES });
   checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
-  const statement = {
-    name: `palisade-move-fence-${durability}`,
-    text: moveFenceText(durability),
-    values: [direction, resource, String(token), by, reason],
-  };
+  const statement = { name: "", text: textFor(durability), values: [direction, resource, String(token), by, reason] };
   const verdict = await line.use([resource], async (connection): Promise<FenceVerdict | Held> => {
-    const reply = await (engine === "plain"
-      ? connection.run(statement)
-      : connection.transaction(statement.name, (run) => run({ ...statement, name: "" })));
-    if ("rows" in reply) {
-      if (reply.rows[0] === undefined) return { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
-      const [changed, previous] = reply.rows[0];
-      const previousToken = typeof previous === "number" ? previous : null;
-      return changed === true
-        ? { kind: "changed", resource, previousToken, token }
-        : { kind: "unchanged", resource, currentToken: previousToken };
+    const reply = await connection.transaction("palisade-move-fence", (run) => run(statement));
+    if ("failure" in reply) {
+      const { failure } = reply;
+      if (failure.kind === "unknown" || failure.kind === "unavailable") return undecidedBy(failure);
+      return failure.code === LOCK_TIMED_OUT ? { kind: "held", rows: [resource] } : { kind: "contention", resource, code: failure.code };
     }
-    const { failure } = reply;
-    if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
-    if (failure.kind === "unavailable")
-      return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause: failure.error };
-    return failure.code === LOCK_TIMED_OUT ? { kind: "held", rows: [resource] } : { kind: "contention", resource, code: failure.code };
+    if (reply.rows[0] === undefined) return unavailable("not_durable");
+    const [changed, previous] = reply.rows[0];
+    const previousToken = typeof previous === "number" ? previous : null;
+    return changed === true
+      ? { kind: "changed", resource, previousToken, token }
+      : { kind: "unchanged", resource, currentToken: previousToken };
   });
   return verdict.kind === "held" ? { kind: "contention", resource, code: LOCK_TIMED_OUT } : verdict;
 }

@@ -3,10 +3,10 @@
 // written through is refused when it is opened (session.ts), and the statement itself refuses when
 // synchronous replication is switched off later.
 import { sql } from "drizzle-orm";
-import { type Engine, workerReadiness } from "./engine.js";
-import type { Lineage } from "./lineage.js";
+import type { Engine } from "./engine.js";
 import { pendingMigrations } from "./migrate.js";
-import type { ReadPool } from "./reads.js";
+import { type ReadPool, rowsOf } from "./read-pool.js";
+import type { RestoreCheck } from "./restore-check.js";
 import type { Durability } from "./session.js";
 
 export type ReadinessCheck = { readonly name: string; readonly status: "ok" | "warning" | "failed"; readonly detail: string };
@@ -41,7 +41,7 @@ interface ReadinessParts {
   readonly pool: ReadPool;
   readonly durability: Durability;
   readonly verify: "on" | "off";
-  readonly lineage: Lineage | undefined;
+  readonly restoreCheck: RestoreCheck | undefined;
   readonly engine: Engine | undefined;
   /** Why it is not one that is written through. */
   readonly engineFault: string | undefined;
@@ -53,7 +53,7 @@ export async function readiness({
   pool,
   durability,
   verify,
-  lineage,
+  restoreCheck,
   engine,
   engineFault,
   statementFault,
@@ -66,7 +66,7 @@ export async function readiness({
       error instanceof Error ? error : new Error(String(error)),
     );
     const tookMs = performance.now() - startedAt;
-    const lost = await lineageFault(lineage, query);
+    const lost = await restoreFault(restoreCheck, query);
     return { facts: rows[0] as unknown as Facts, schema, lost, tookMs };
   });
   if ("kind" in found) return judged([check("database", "failed", `no answer (${found.reason}): ${found.cause?.message ?? "none"}`)]);
@@ -90,7 +90,7 @@ export async function readiness({
       ? check("statements", "ok", "each was run once, without rows")
       : check("statements", "failed", `this database cannot run ${fault}`),
     lost === undefined
-      ? check("restore", "ok", lineage === undefined ? "not looked for: no lock nodes are configured" : "none since the last beat")
+      ? check("restore", "ok", restoreCheck === undefined ? "not looked for: no lock nodes are configured" : "none since the last beat")
       : check("restore", "failed", `this database may lack fences: ${lost}`),
     // The rows are the workers' to keep; the coordinator keeps where they are.
     durabilityCheck(seen, durability),
@@ -125,11 +125,11 @@ function durabilityCheck(seen: Facts, durability: Durability): ReadinessCheck {
 }
 
 /** Before its migration a database has no lineage; the check of the schema says so. */
-async function lineageFault(
-  lineage: Lineage | undefined,
+async function restoreFault(
+  restoreCheck: RestoreCheck | undefined,
   query: (text: string) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>,
 ): Promise<string | undefined> {
-  return await lineage?.fault(async (text) => (await query(text)).rows).catch((error: unknown) => String(error));
+  return await restoreCheck?.fault(async (text) => (await query(text)).rows).catch((error: unknown) => String(error));
 }
 
 function check(name: string, status: ReadinessCheck["status"], detail: string): ReadinessCheck {
@@ -138,4 +138,60 @@ function check(name: string, status: ReadinessCheck["status"], detail: string): 
 
 function judged(checks: readonly ReadinessCheck[]): Readiness {
   return { ready: checks.every(({ status }) => status !== "failed"), checks };
+}
+
+// Whether the workers of Citus commit as durably as the gateway demands: what the coordinator says
+// of itself says nothing of them. A worker that is away or waits for its standby stops the writes
+// of its own shards; the gateway stays ready for those of the others.
+
+const ASK = `
+  select nodename || ':' || nodeport as place, success, result from run_command_on_workers($asked$
+    select pg_catalog.json_build_object(
+      'commits', current_setting('synchronous_commit'), 'names', current_setting('synchronous_standby_names'), 'fsync', current_setting('fsync'),
+      'synchronous', (select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')),
+      'sees', pg_catalog.pg_has_role('pg_read_all_stats', 'usage'))
+  $asked$)`;
+
+interface Told {
+  readonly commits: string;
+  readonly names: string;
+  readonly fsync: string;
+  readonly synchronous: number;
+  readonly sees: boolean;
+}
+
+/** Failed where no worker can be written to. */
+async function workerReadiness(pool: ReadPool, durability: Durability): Promise<Omit<ReadinessCheck, "name">> {
+  const found = await pool.read((db) => rowsOf(db, ASK));
+  if ("kind" in found) return { status: "warning", detail: `could not be asked (${found.reason}): ${found.cause?.message ?? "none"}` };
+  const told = found.map(({ place, success, result }): Finding => {
+    const finding = success === true ? findingOf(JSON.parse(String(result)) as Told, durability) : away(String(result));
+    return { ...finding, detail: `${String(place)} ${finding.detail}` };
+  });
+  const worse = told.filter(({ writes }) => writes !== "well");
+  if (worse.length === 0) return { status: "ok", detail: told.map(({ detail }) => detail).join("; ") };
+  const status = told.every(({ writes }) => writes === "none") ? "failed" : "warning";
+  return { status, detail: worse.map(({ detail }) => detail).join("; ") };
+}
+
+interface Finding {
+  /** none: what it keeps cannot be written. */
+  readonly writes: "well" | "at risk" | "none";
+  readonly detail: string;
+}
+
+const away = (why: string): Finding => ({ writes: "none", detail: `does not answer: ${why}` });
+
+function findingOf({ commits, names, fsync, synchronous, sees }: Told, durability: Durability): Finding {
+  if (durability === "sync" && names === "")
+    return { writes: "none", detail: "has no synchronous_standby_names: writes of its shards are refused" };
+  if (durability === "sync" && sees && synchronous === 0)
+    return {
+      writes: "none",
+      detail: `waits for ${names}, and no synchronous standby is connected: writes of its shards would wait for ever`,
+    };
+  // Sessions of the gateway set it; others rest on it.
+  if (commits === "off") return { writes: "at risk", detail: "commits without waiting for the disk (synchronous_commit off)" };
+  if (fsync !== "on") return { writes: "at risk", detail: "has fsync off: a crash of its machine may lose acknowledged writes and fences" };
+  return { writes: "well", detail: durability === "sync" ? `waits for ${names}` : "answers" };
 }

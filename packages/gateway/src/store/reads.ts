@@ -1,12 +1,46 @@
-// Reads: one resource, a page of names, a page of history. They raise no fence and take no lock; a
-// caller that reads in order to write must seal first.
+// Reads: the tables as they are read, one resource, a page of names, a page of history, and forgetting
+// the history when its time is over. They raise no fence and take no lock; a caller that reads in
+// order to write must seal first.
 import { and, asc, desc, eq, gt, gte, lt, type SQL, sql } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/node-postgres";
-import pg from "pg";
+import { bigint, boolean, customType, jsonb, pgSchema, text, timestamp } from "drizzle-orm/pg-core";
 import type { Token, Unavailable, WriteOperation } from "../fence/verdict.js";
-import { BoundedWait, closing, overloaded } from "./bounded-wait.js";
-import { history, resources } from "./schema.js";
+import { BoundedWait } from "./bounded-wait.js";
+import type { ReadPool } from "./read-pool.js";
 import { tracing } from "./spans.js";
+
+// Of the tables what is read through drizzle. The SQL files in migrations/ are what is applied; a test
+// compares the two.
+
+/** Text compared byte by byte, because prefix lists use the key. drizzle cannot express a collation. */
+const name = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
+/**
+ * int8 arrives as text and becomes a number: every such column is checked to stay within 15 digits,
+ * or counts something that will.
+ */
+const count = (column: string) => bigint(column, { mode: "number" }).notNull();
+const instant = (column: string) => timestamp(column, { withTimezone: true }).notNull();
+const palisade = pgSchema("palisade");
+
+export const resources = palisade.table("resources", {
+  resource: name("resource").notNull(),
+  token: count("token"),
+  seq: count("seq"),
+  rev: count("rev"),
+  holder: text("holder"),
+  updatedAt: instant("updated_at"),
+  deleted: boolean("deleted").notNull(),
+  value: jsonb("value"),
+});
+
+export const history = palisade.table("history", {
+  resource: name("resource").notNull(),
+  rev: count("rev"),
+  op: text("op", { enum: ["put", "patch", "delete"] }).notNull(),
+  token: count("token"),
+  seq: count("seq"),
+  holder: text("holder"),
+  writtenAt: instant("written_at"),
+});
 
 export type ResourceState = {
   readonly resource: string;
@@ -25,55 +59,7 @@ export type ReadResult =
   | { readonly kind: "unknown_resource"; readonly resource: string }
   | Unavailable;
 
-export type ListRequest = {
-  readonly prefix?: string | undefined;
-  readonly limit: number;
-  /** The `nextCursor` of the previous page, which is the last name on it. */
-  readonly cursor?: string | undefined;
-  /**
-   * "documents" adds `value` (undefined where there is none); a page then also ends when its
-   * documents reach about 4 MB.
-   */
-  readonly include?: "fences" | "documents" | undefined;
-  /** Also resources without a document: deleted, or sealed and never written. */
-  readonly tombstones?: "include" | undefined;
-};
-export type ListItem = ResourceState & { readonly value?: string | undefined };
-export type ListResult =
-  | {
-      readonly kind: "page";
-      readonly items: readonly ListItem[];
-      readonly nextCursor: string | null;
-      /** Read from shards one by one: of a transaction it may show one write and lack another. */
-      readonly snapshot?: false;
-    }
-  | Unavailable;
-
-export type HistoryRequest = {
-  readonly resource: string;
-  readonly limit: number;
-  /** Entries with a revision below this one. */
-  readonly beforeRev?: number | undefined;
-};
-export type HistoryEntry = {
-  readonly rev: number;
-  readonly op: Exclude<WriteOperation, "seal">;
-  readonly token: Token;
-  readonly seq: number;
-  readonly holder: string | null;
-  readonly at: Date;
-};
-/** Newest first. */
-export type HistoryPage = { readonly kind: "history"; readonly entries: readonly HistoryEntry[]; readonly nextBeforeRev: number | null };
-
-const MAX_PAGE_BYTES = 4_000_000;
-/**
- * Documents are fetched in steps, so that a page of large ones ends before all of them are in
- * memory.
- */
-const DOCUMENTS_PER_STEP = 32;
-
-export const state = {
+const state = {
   resource: resources.resource,
   token: resources.token,
   rev: resources.rev,
@@ -82,178 +68,7 @@ export const state = {
   updatedAt: resources.updatedAt,
 };
 /** As text: parsed into a JavaScript value, 12345678901234567890 would lose digits. */
-export const value = sql<string | null>`${resources.value}::text`;
-
-export async function listResources(pool: ReadPool, request: ListRequest): Promise<ListResult> {
-  const { limit, include = "fences" } = request;
-  const items: ListItem[] = [];
-  let bytes = 0;
-  let after = request.cursor;
-  for (;;) {
-    const wanted = limit - items.length;
-    const step = include === "documents" ? Math.min(wanted, DOCUMENTS_PER_STEP) : wanted;
-    const rows = await pool.read((db) => {
-      const columns = include === "documents" ? { ...state, value } : { ...state, value: sql<string | null>`null` };
-      return db
-        .select(columns)
-        .from(resources)
-        .where(and(range(request.prefix ?? "", after), request.tombstones === "include" ? undefined : eq(resources.deleted, false)))
-        .orderBy(asc(resources.resource))
-        .limit(step + 1);
-    });
-    if ("kind" in rows) return rows;
-    for (const { value: text, ...rest } of rows.slice(0, step)) {
-      items.push(text === null ? rest : { ...rest, value: text });
-      bytes += text?.length ?? 0;
-    }
-    after = items.at(-1)?.resource;
-    if (rows.length <= step) return { kind: "page", items, nextCursor: null };
-    if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return { kind: "page", items, nextCursor: after ?? null };
-  }
-}
-
-export async function readHistory(pool: ReadPool, { resource, limit, beforeRev }: HistoryRequest): Promise<HistoryPage | Unavailable> {
-  return await pool.read(async (db): Promise<HistoryPage> => {
-    const of = eq(history.resource, resource);
-    const rows = await db
-      .select({ rev: history.rev, op: history.op, token: history.token, seq: history.seq, holder: history.holder, at: history.writtenAt })
-      .from(history)
-      .where(beforeRev === undefined ? of : and(of, lt(history.rev, beforeRev)))
-      .orderBy(desc(history.rev))
-      .limit(limit + 1);
-    const entries = rows.slice(0, limit);
-    return { kind: "history", entries, nextBeforeRev: rows.length > limit ? (entries.at(-1)?.rev ?? null) : null };
-  });
-}
-
-/**
- * Names from the prefix up to the first name without it: a range of the primary key, which compares
- * bytes.
- */
-function range(prefix: string, after: string | undefined): SQL | undefined {
-  const end = firstNameAfter(prefix);
-  return and(
-    gte(resources.resource, prefix),
-    after === undefined ? undefined : gt(resources.resource, after),
-    end === undefined ? undefined : lt(resources.resource, end),
-  );
-}
-
-/**
- * The smallest name above all names with this prefix: UTF-8 sorts as code points do. Undefined when
- * there is none.
- */
-export function firstNameAfter(prefix: string): string | undefined {
-  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
-  for (let last = points.pop(); last !== undefined; last = points.pop()) {
-    if (last === 0x10ffff) continue;
-    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
-  }
-  return undefined;
-}
-
-// The connections that read. They never write, so a lost one loses nothing. Waiting for one is
-// bounded in number and in time. On a pooler's connection nothing is set or prepared by name,
-// because it is shared with other clients.
-
-interface ReadPoolOptions {
-  readonly databaseUrl: string;
-  readonly size: number;
-  readonly maxWaiting: number;
-  readonly readTimeoutMs: number;
-  readonly connectTimeoutMs: number;
-  readonly onIdleError: (error: Error) => void;
-}
-
-/** With the process that Postgres told at connecting; a pooler tells an invented one. */
-const LIMIT_STATEMENTS = "select set_config('statement_timeout', $1, false) where pg_backend_pid() = $2";
-
-class ReadClient extends pg.Client {
-  #isPooled = false;
-
-  async limitStatements(timeoutMs: number): Promise<void> {
-    const { processID } = this as unknown as { readonly processID: number | null };
-    const { rowCount } = await this.query(LIMIT_STATEMENTS, [String(timeoutMs), processID]);
-    this.#isPooled = rowCount === 0;
-  }
-
-  override query(...given: readonly unknown[]): never {
-    const [config, ...rest] = given;
-    const isNamed = this.#isPooled && typeof config === "object" && config !== null && "name" in config;
-    const query = super.query as unknown as (...args: readonly unknown[]) => never;
-    return query.call(this, isNamed ? { ...config, name: undefined } : config, ...rest);
-  }
-}
-
-export class ReadPool {
-  readonly #pool: pg.Pool;
-  readonly #maxWaiting: number;
-  readonly db: ReturnType<typeof drizzle>;
-
-  constructor({ databaseUrl, size, maxWaiting, readTimeoutMs, connectTimeoutMs, onIdleError }: ReadPoolOptions) {
-    this.#maxWaiting = maxWaiting;
-    this.#pool = new pg.Pool({
-      Client: ReadClient,
-      connectionString: databaseUrl,
-      max: size,
-      application_name: "palisade-gateway",
-      keepAlive: true,
-      // Also bounds the wait for a free connection.
-      connectionTimeoutMillis: connectTimeoutMs,
-      // pg's pool discards a connection whose query failed, so a late answer cannot reach another
-      // query.
-      query_timeout: readTimeoutMs,
-      // As a start-up parameter, a pooler would refuse it.
-      onConnect: (client) => (client as ReadClient).limitStatements(readTimeoutMs),
-    });
-    // Without a listener an idle connection that Postgres closes would end the process.
-    this.#pool.on("error", onIdleError);
-    this.db = drizzle(this.#pool);
-  }
-
-  get connections(): { readonly total: number; readonly idle: number; readonly waiting: number } {
-    return { total: this.#pool.totalCount, idle: this.#pool.idleCount, waiting: this.#pool.waitingCount };
-  }
-
-  /** Why no further read may wait where so many do. */
-  refusal(waiting: number): Unavailable | undefined {
-    if (this.#pool.ending) return closing;
-    return waiting >= this.#maxWaiting ? overloaded : undefined;
-  }
-
-  /** Every failure of a read is one answer: unavailable, and nothing was changed. */
-  async read<T>(work: (db: ReturnType<typeof drizzle>) => Promise<T>): Promise<T | Unavailable> {
-    const refusal = this.refusal(this.#pool.waitingCount);
-    if (refusal !== undefined) return refusal;
-    const span = tracing.spans?.statement("palisade-read");
-    try {
-      const found = await work(this.db);
-      span?.end({});
-      return found;
-    } catch (error) {
-      const cause = causeOf(error);
-      span?.end({}, cause instanceof pg.DatabaseError ? (cause.code ?? cause.name) : "unreachable");
-      return { kind: "unavailable", reason: cause instanceof pg.DatabaseError ? "refused" : "unreachable", outcome: "not_applied", cause };
-    }
-  }
-
-  async end(): Promise<void> {
-    await this.#pool.end();
-  }
-}
-
-/**
- * drizzle wraps what pg threw in an error that repeats the statement and its parameters; names and
- * documents do not belong in a log.
- */
-function causeOf(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error(String(error));
-  return error.cause instanceof Error ? error.cause : error;
-}
-
-export async function rowsOf(db: ReadPool["db"], text: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  return (await db.execute<Record<string, unknown>>(sql.raw(text))).rows;
-}
+const value = sql<string | null>`${resources.value}::text`;
 
 // Reads of one resource. Those that wait while others are under way go together as one statement:
 // a statement each costs more than all else that a read does.
@@ -377,4 +192,163 @@ function statementsOn(pool: ReadPool) {
       return "kind" in found ? [] : names.map((name) => resultOf(name, found.get(name)));
     },
   ] as const;
+}
+
+// Pages of names.
+
+export type ListRequest = {
+  readonly prefix?: string | undefined;
+  readonly limit: number;
+  /** The `nextCursor` of the previous page, which is the last name on it. */
+  readonly cursor?: string | undefined;
+  /**
+   * "documents" adds `value` (undefined where there is none); a page then also ends when its
+   * documents reach about 4 MB.
+   */
+  readonly include?: "fences" | "documents" | undefined;
+  /** Also resources without a document: deleted, or sealed and never written. */
+  readonly tombstones?: "include" | undefined;
+};
+export type ListItem = ResourceState & { readonly value?: string | undefined };
+export type ListResult =
+  | {
+      readonly kind: "page";
+      readonly items: readonly ListItem[];
+      readonly nextCursor: string | null;
+      /** Read from shards one by one: of a transaction it may show one write and lack another. */
+      readonly snapshot?: false;
+    }
+  | Unavailable;
+
+const MAX_PAGE_BYTES = 4_000_000;
+/**
+ * Documents are fetched in steps, so that a page of large ones ends before all of them are in
+ * memory.
+ */
+const DOCUMENTS_PER_STEP = 32;
+
+export async function listResources(pool: ReadPool, request: ListRequest): Promise<ListResult> {
+  const { limit, include = "fences" } = request;
+  const items: ListItem[] = [];
+  let bytes = 0;
+  let after = request.cursor;
+  for (;;) {
+    const wanted = limit - items.length;
+    const step = include === "documents" ? Math.min(wanted, DOCUMENTS_PER_STEP) : wanted;
+    const rows = await pool.read((db) => {
+      const columns = include === "documents" ? { ...state, value } : { ...state, value: sql<string | null>`null` };
+      return db
+        .select(columns)
+        .from(resources)
+        .where(and(range(request.prefix ?? "", after), request.tombstones === "include" ? undefined : eq(resources.deleted, false)))
+        .orderBy(asc(resources.resource))
+        .limit(step + 1);
+    });
+    if ("kind" in rows) return rows;
+    for (const { value: text, ...rest } of rows.slice(0, step)) {
+      items.push(text === null ? rest : { ...rest, value: text });
+      bytes += text?.length ?? 0;
+    }
+    after = items.at(-1)?.resource;
+    if (rows.length <= step) return { kind: "page", items, nextCursor: null };
+    if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return { kind: "page", items, nextCursor: after ?? null };
+  }
+}
+
+/**
+ * Names from the prefix up to the first name without it: a range of the primary key, which compares
+ * bytes.
+ */
+function range(prefix: string, after: string | undefined): SQL | undefined {
+  const end = firstNameAfter(prefix);
+  return and(
+    gte(resources.resource, prefix),
+    after === undefined ? undefined : gt(resources.resource, after),
+    end === undefined ? undefined : lt(resources.resource, end),
+  );
+}
+
+/**
+ * The smallest name above all names with this prefix: UTF-8 sorts as code points do. Undefined when
+ * there is none.
+ */
+export function firstNameAfter(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    if (last === 0x10ffff) continue;
+    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
+  }
+  return undefined;
+}
+
+// The history of a resource.
+
+export type HistoryRequest = {
+  readonly resource: string;
+  readonly limit: number;
+  /** Entries with a revision below this one. */
+  readonly beforeRev?: number | undefined;
+};
+export type HistoryEntry = {
+  readonly rev: number;
+  readonly op: Exclude<WriteOperation, "seal">;
+  readonly token: Token;
+  readonly seq: number;
+  readonly holder: string | null;
+  readonly at: Date;
+};
+/** Newest first. */
+export type HistoryPage = { readonly kind: "history"; readonly entries: readonly HistoryEntry[]; readonly nextBeforeRev: number | null };
+
+export async function readHistory(pool: ReadPool, { resource, limit, beforeRev }: HistoryRequest): Promise<HistoryPage | Unavailable> {
+  return await pool.read(async (db): Promise<HistoryPage> => {
+    const of = eq(history.resource, resource);
+    const rows = await db
+      .select({ rev: history.rev, op: history.op, token: history.token, seq: history.seq, holder: history.holder, at: history.writtenAt })
+      .from(history)
+      .where(beforeRev === undefined ? of : and(of, lt(history.rev, beforeRev)))
+      .orderBy(desc(history.rev))
+      .limit(limit + 1);
+    const entries = rows.slice(0, limit);
+    return { kind: "history", entries, nextBeforeRev: rows.length > limit ? (entries.at(-1)?.rev ?? null) : null };
+  });
+}
+
+// Entries of the history are forgotten as fast as they come. The gateway's role has no right to
+// delete; a function of the schema's owner deletes these and nothing else, a bounded number at a
+// time. Several gateways may run it at once.
+
+interface Retention {
+  readonly pool: ReadPool;
+  readonly historyRetentionMs: number;
+  readonly onError: (error: Error) => void;
+}
+
+/** A few tenths of a second of deleting. */
+const MAX_AT_ONCE = 10_000;
+const MAX_PAUSE_MS = 10_000;
+
+/** At once again while there is more, otherwise after a pause. */
+export function forgetOld({ pool, historyRetentionMs, onError }: Retention): { stop(): void } {
+  const olderThan = sql`pg_catalog.make_interval(secs => ${historyRetentionMs / 1_000})`;
+  const statement = sql`select palisade.forget_history(${olderThan}, ${MAX_AT_ONCE}) as forgotten`;
+  const pauseMs = Math.min(MAX_PAUSE_MS, historyRetentionMs / 20);
+  let stopped = false;
+  let timer = later(pauseMs);
+  function later(delayMs: number): NodeJS.Timeout {
+    return setTimeout(() => void forget(), delayMs).unref();
+  }
+  async function forget(): Promise<void> {
+    const result = await pool.read((db) => db.execute<{ readonly forgotten: number }>(statement));
+    if (stopped) return;
+    const failed = "kind" in result;
+    if (failed && result.reason === "refused" && result.cause !== undefined) onError(result.cause);
+    timer = later(!failed && result.rows[0]?.forgotten === MAX_AT_ONCE ? 0 : pauseMs);
+  }
+  return {
+    stop: () => {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
 }

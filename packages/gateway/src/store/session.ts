@@ -15,17 +15,6 @@ export interface SessionLimits {
   readonly statementTimeoutMs: number;
 }
 
-export interface SessionReport {
-  /** A pooler stands between. */
-  readonly isPooled: boolean;
-  readonly inRecovery: boolean;
-  readonly readOnly: boolean;
-  readonly synchronousStandbyNames: string;
-  /** The extension is there; whether its tables are distributed is another question. */
-  readonly hasCitus: boolean;
-  readonly appliesRemotely: boolean;
-}
-
 const settings = (lasts: "session" | "transaction"): string => {
   const local = lasts === "transaction";
   return `${promised(local)},
@@ -80,6 +69,13 @@ export const BEGIN = "begin isolation level read committed";
 export const beginOnWorkers = ({ batchLockWaitMs, statementTimeoutMs }: SessionLimits, appliesRemotely: boolean): string =>
   `begin; select palisade.tell_workers(${batchLockWaitMs}, ${statementTimeoutMs}, '${appliesRemotely ? "remote_apply" : "on"}')`;
 
+export const COMMIT = {
+  plain: "commit",
+  // While it commits, Citus lowers what the workers say to the level of debugging, the warning that
+  // a wait for a standby was cancelled included.
+  citus: "select pg_catalog.set_config('client_min_messages', 'debug1', true); commit",
+} as const;
+
 /**
  * One round trip: set everything, and report what cannot be set. $3 is the process that this client
  * was told at connecting to belong to. A pooler tells an invented one, or none, and then nothing
@@ -87,12 +83,12 @@ export const beginOnWorkers = ({ batchLockWaitMs, statementTimeoutMs }: SessionL
  */
 export const OPEN_SESSION = `
   select
-    way.is_pooled,
-    pg_is_in_recovery() as in_recovery,
-    current_setting('transaction_read_only') = 'on' as read_only,
-    current_setting('synchronous_standby_names') as synchronous_standby_names,
-    current_setting('synchronous_commit') = 'remote_apply' as applies_remotely,
-    exists (select from pg_catalog.pg_extension where extname = 'citus') as has_citus
+    way.is_pooled as "isPooled",
+    pg_is_in_recovery() as "inRecovery",
+    current_setting('transaction_read_only') = 'on' as "readOnly",
+    current_setting('synchronous_standby_names') as "synchronousStandbyNames",
+    current_setting('synchronous_commit') = 'remote_apply' as "appliesRemotely",
+    exists (select from pg_catalog.pg_extension where extname = 'citus') as "hasCitus"
   from (select pg_backend_pid() is distinct from $3::integer as is_pooled) as way
   left join lateral (
     select
@@ -100,6 +96,18 @@ export const OPEN_SESSION = `
       set_config('default_transaction_isolation', 'read committed', false),${settings("session")}
     where not way.is_pooled
   ) as told on true`;
+
+/** What it answers. */
+export interface SessionReport {
+  /** A pooler stands between. */
+  readonly isPooled: boolean;
+  readonly inRecovery: boolean;
+  readonly readOnly: boolean;
+  readonly synchronousStandbyNames: string;
+  /** The extension is there; whether its tables are distributed is another question. */
+  readonly hasCitus: boolean;
+  readonly appliesRemotely: boolean;
+}
 
 const SUCCESS = "00000";
 /** Of RAISE in a function of the user. */
@@ -123,17 +131,6 @@ export function sessionParameters({ batchLockWaitMs, statementTimeoutMs }: Sessi
   return [String(batchLockWaitMs), String(statementTimeoutMs)];
 }
 
-export function sessionReport(row: Readonly<Record<string, unknown>>): SessionReport {
-  return {
-    isPooled: row.is_pooled === true,
-    inRecovery: row.in_recovery === true,
-    readOnly: row.read_only === true,
-    synchronousStandbyNames: String(row.synchronous_standby_names),
-    hasCitus: row.has_citus === true,
-    appliesRemotely: row.applies_remotely === true,
-  };
-}
-
 /**
  * What a statement demands of its own transaction, in SQL: a setting that was made before it may
  * have been made on another connection, or taken back.
@@ -145,97 +142,12 @@ export const durabilityDemand: Readonly<Record<Durability, string>> = {
 
 /** Why this session cannot be written through; undefined when it can. */
 export function sessionFault(
-  report: SessionReport,
+  { inRecovery, readOnly, synchronousStandbyNames }: SessionReport,
   durability: Durability,
-): { readonly reason: "read_only" | "not_durable"; readonly message: string } | undefined {
-  if (report.inRecovery || report.readOnly) return { reason: "read_only", message: "this server is a standby or read-only" };
-  if (durability === "sync" && report.synchronousStandbyNames === "")
-    return {
-      reason: "not_durable",
-      message: "durability is sync, but synchronous_standby_names is empty: a failover could forget a fence",
-    };
-  return undefined;
+): Failure | undefined {
+  if (inRecovery || readOnly)
+    return { kind: "unavailable", reason: "read_only", error: new Error("this server is a standby or read-only") };
+  if (durability === "local" || synchronousStandbyNames !== "") return undefined;
+  const error = new Error("durability is sync, but synchronous_standby_names is empty: a failover could forget a fence");
+  return { kind: "unavailable", reason: "not_durable", error };
 }
-
-// A transaction of several statements. Until COMMIT is sent every failure is certainly not applied;
-// after that, every failure is unknown: the workers of Citus have committed before the coordinator
-// answers.
-
-/** Rows to commit with, or undefined to undo all. A statement that fails ends the work. */
-export type Work = (run: (statement: BoundStatement) => Promise<readonly Row[]>) => Promise<readonly Row[] | undefined>;
-
-export const COMMIT = {
-  plain: "commit",
-  // While it commits, Citus lowers what the workers say to the level of debugging, the warning that
-  // a wait for a standby was cancelled included.
-  citus: "select pg_catalog.set_config('client_min_messages', 'debug1', true); commit",
-} as const;
-
-/** What the work throws to undo all and say why. */
-export class StatementError extends Error {
-  constructor(readonly failure: Failure) {
-    super(failure.error.message, { cause: failure.error });
-  }
-}
-
-interface Transacting {
-  readonly send: (statement: BoundStatement) => Promise<Reply>;
-  /** Sent first. */
-  readonly begin: readonly BoundStatement[];
-  /** Sent last. */
-  readonly commit: string;
-  /** The session is in a state that is not known. */
-  readonly lose: () => void;
-}
-
-export async function inTransaction({ send, begin, commit, lose }: Transacting, work: Work): Promise<Reply> {
-  const run = async (statement: BoundStatement): Promise<readonly Row[]> => {
-    const reply = await send(statement);
-    if ("failure" in reply) throw new StatementError(reply.failure);
-    return reply.rows;
-  };
-  let rows: readonly Row[] | undefined;
-  let failed: Failure | undefined;
-  try {
-    for (const statement of begin) await run(statement);
-    rows = await work(run);
-  } catch (thrown) {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-    const failure: Failure = error instanceof StatementError ? error.failure : { kind: "unavailable", reason: "refused", error };
-    failed = notCommitted(failure);
-    if (failure.kind === "unknown" && failure.reason === "timed_out") {
-      lose(); // The statement may still run, and the answer to the next would be its own.
-      return { failure: failed };
-    }
-  }
-  if (rows === undefined) {
-    const undone = await send(unnamed("rollback"));
-    if ("failure" in undone) lose();
-    return failed === undefined ? { rows: [] } : { failure: failed };
-  }
-  const committed = await send(unnamed(commit));
-  if ("rows" in committed) return { rows };
-  const { failure } = committed;
-  if (failure.kind === "unknown") return committed;
-  return { failure: { kind: "unknown", reason: "connection_lost", error: failure.error } };
-}
-
-function notCommitted(failure: Failure): Failure {
-  return failure.kind === "unknown" ? { kind: "unavailable", reason: "unreachable", error: failure.error } : failure;
-}
-
-export function unnamed(text: string, values: readonly (string | null)[] = []): BoundStatement {
-  return { name: "", text, values };
-}
-
-// What is sent to the database on a connection that writes, and what comes back.
-
-export interface BoundStatement {
-  /** Prepared under it, once per connection; empty: not prepared. */
-  readonly name: string;
-  readonly text: string;
-  readonly values: readonly (string | Buffer | null)[];
-}
-
-export type Row = readonly unknown[];
-export type Reply = { readonly rows: readonly Row[] } | { readonly failure: Failure };

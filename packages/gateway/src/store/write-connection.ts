@@ -1,40 +1,46 @@
-// One connection that writes. It opens itself when needed, runs one statement at a time under the
-// gateway's own timer, and says of every failure whether something may have been applied. It never
-// retries, and never reuses a session whose state is in doubt.
+// One connection that writes. It opens itself when needed, runs one statement or one transaction at a
+// time under the gateway's own timer, and says of every failure whether something may have been
+// applied. It never retries, and never reuses a session whose state is in doubt.
 import pg from "pg";
 import { connectFailure, endsSession, type Failure, failureOf } from "../fence/failure.js";
 import type { EngineWatch } from "./engine.js";
-import { demandTransactions, PoolerQuery } from "./pooler-query.js";
+import type { RestoreCheck } from "./restore-check.js";
 import {
   BEGIN,
-  type BoundStatement,
   beginOnWorkers,
   COMMIT,
   type Durability,
-  inTransaction,
   leavesDoubt,
   OPEN_CITUS_SESSION,
   OPEN_SESSION,
-  type Reply,
-  type Row,
   type SessionLimits,
   type SessionReport,
   sessionFault,
   sessionParameters,
-  sessionReport,
   TRANSACTION_SETTINGS,
-  unnamed,
-  type Work,
 } from "./session.js";
 import { type ServerProcess, tracing } from "./spans.js";
 
-export type { BoundStatement, Reply, Row };
+export interface BoundStatement {
+  /** Prepared under it, once per connection; empty: not prepared. */
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly (string | Buffer | null)[];
+}
 
-/** Whether the database was restored; see lineage.ts. */
-interface RestoreCheck {
-  readonly least: number;
-  fault(query: (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>): Promise<string | undefined>;
-  refresh(): Promise<string | undefined>;
+export type Row = readonly unknown[];
+export type Reply = { readonly rows: readonly Row[] } | { readonly failure: Failure };
+
+/** A statement of a transaction. One that fails ends the work. */
+export type Run = (statement: BoundStatement) => Promise<readonly Row[]>;
+/** Rows to commit with, or undefined to undo all. */
+export type Work = (run: Run) => Promise<readonly Row[] | undefined>;
+
+/** What the work throws to undo all and say why. */
+export class StatementError extends Error {
+  constructor(readonly failure: Failure) {
+    super(failure.error.message, { cause: failure.error });
+  }
 }
 
 export interface WriteConnectionOptions extends SessionLimits {
@@ -43,7 +49,7 @@ export interface WriteConnectionOptions extends SessionLimits {
   readonly connectTimeoutMs: number;
   readonly engine: Pick<EngineWatch, "known" | "plain" | "fault">;
   /** Absent: whether the database was restored is not asked. */
-  readonly lineage?: RestoreCheck | undefined;
+  readonly restoreCheck?: RestoreCheck | undefined;
   /** From sending to answer. */
   readonly writeTimeoutMs: number;
   /** An error on a connection that was not in use. */
@@ -85,17 +91,49 @@ export class WriteConnection {
   }
 
   run(statement: BoundStatement): Promise<Reply> {
-    return this.#traced(statement.name, (client) => this.#sendIfWhole(client, statement));
+    return this.#traced(statement.name, (client) => this.#unlessRestored(() => this.#send(client, statement)));
   }
 
-  /** Several statements as one transaction, under this name. */
+  /**
+   * Several statements as one transaction, under this name. Until COMMIT is sent every failure is
+   * certainly not applied; after that, every failure is unknown: the workers of Citus have committed
+   * before the coordinator answers.
+   */
   transaction(name: string, work: Work): Promise<Reply> {
-    return this.#traced(name, async (client) => {
-      const lost = this.#isPooled ? await this.#options.lineage?.refresh() : undefined;
-      if (lost !== undefined) return { failure: notRecovered(lost) };
-      const send = (statement: BoundStatement) => this.#send(client, statement, "within");
-      return await inTransaction({ send, begin: this.#begin(), commit: COMMIT[this.#engine], lose: () => this.destroy() }, work);
-    });
+    return this.#traced(name, (client) => this.#unlessRestored(() => this.#transact(client, work)));
+  }
+
+  async #transact(client: pg.Client, work: Work): Promise<Reply> {
+    const send = (statement: BoundStatement) => this.#send(client, statement, "within");
+    const run: Run = async (statement) => {
+      const reply = await send(statement);
+      if ("failure" in reply) throw new StatementError(reply.failure);
+      return reply.rows;
+    };
+    let rows: readonly Row[] | undefined;
+    let failed: Failure | undefined;
+    try {
+      for (const statement of this.#begin()) await run(statement);
+      rows = await work(run);
+    } catch (thrown) {
+      const error = asError(thrown);
+      const failure: Failure = error instanceof StatementError ? error.failure : { kind: "unavailable", reason: "refused", error };
+      failed = notCommitted(failure);
+      if (failure.kind === "unknown" && failure.reason === "timed_out") {
+        this.destroy(); // The statement may still run, and the answer to the next would be its own.
+        return { failure: failed };
+      }
+    }
+    if (rows === undefined) {
+      const undone = await send(unnamed("rollback"));
+      if ("failure" in undone) this.destroy();
+      return failed === undefined ? { rows: [] } : { failure: failed };
+    }
+    const committed = await send(unnamed(COMMIT[this.#engine]));
+    if ("rows" in committed) return { rows };
+    const { failure } = committed;
+    if (failure.kind === "unknown") return committed;
+    return { failure: { kind: "unknown", reason: "connection_lost", error: failure.error } };
   }
 
   /** On a pooler's connection the transaction brings its settings with it. */
@@ -138,8 +176,9 @@ export class WriteConnection {
   }
 
   async #open(): Promise<pg.Client | Failure> {
-    const { databaseUrl, connectTimeoutMs, durability } = this.#options;
+    const { databaseUrl, connectTimeoutMs } = this.#options;
     let client: pg.Client | undefined;
+    let fault: Failure | undefined;
     try {
       client = new pg.Client({
         connectionString: databaseUrl,
@@ -151,38 +190,39 @@ export class WriteConnection {
       this.#opening = client;
       this.#listen(client);
       await client.connect();
-      const { processID } = client as unknown as { readonly processID: number | null };
-      const values = [...sessionParameters(this.#options), processID];
-      const setUp = { text: OPEN_SESSION, values, query_timeout: connectTimeoutMs };
-      const { rows } = await client.query<Record<string, unknown>>(setUp);
-      const report = sessionReport(rows[0] ?? {});
-      const fault = sessionFault(report, durability);
-      if (fault !== undefined) {
-        discard(client);
-        return { kind: "unavailable", reason: fault.reason, error: new Error(fault.message) };
+      fault = await this.#setUp(client);
+      if (fault === undefined) {
+        this.#client = client;
+        return client;
       }
-      const query = async (text: string) => (await (client as pg.Client).query<Record<string, unknown>>(text)).rows;
-      const lost = await this.#options.lineage?.fault(query);
-      if (lost !== undefined) {
-        discard(client);
-        return notRecovered(lost);
-      }
-      const other = await this.#demandEngine(report, query);
-      if (other !== undefined) {
-        discard(client);
-        return { kind: "unavailable", reason: "refused", error: new Error(other) };
-      }
-      if (report.isPooled) await demandTransactions(client);
-      this.#isPooled = report.isPooled;
-      this.#appliesRemotely = report.appliesRemotely;
-      this.#client = client;
-      return client;
     } catch (error) {
-      if (client !== undefined) discard(client);
-      return connectFailure(asError(error));
+      fault = connectFailure(asError(error));
     } finally {
       this.#opening = undefined;
     }
+    if (client !== undefined) discard(client);
+    return fault;
+  }
+
+  /** Why the session must not be written through. */
+  async #setUp(client: pg.Client): Promise<Failure | undefined> {
+    const { connectTimeoutMs, durability, restoreCheck } = this.#options;
+    const { processID } = client as unknown as { readonly processID: number | null };
+    const values = [...sessionParameters(this.#options), processID];
+    const open = { text: OPEN_SESSION, values, query_timeout: connectTimeoutMs };
+    const { rows } = await client.query<SessionReport & pg.QueryResultRow>(open);
+    const report = rows[0] as SessionReport;
+    const fault = sessionFault(report, durability);
+    if (fault !== undefined) return fault;
+    const query = async (text: string) => (await client.query<Record<string, unknown>>(text)).rows;
+    const restored = await restoreCheck?.fault(query);
+    if (restored !== undefined) return notRecovered(restored);
+    const other = await this.#demandEngine(report, query);
+    if (other !== undefined) return { kind: "unavailable", reason: "refused", error: new Error(other) };
+    if (report.isPooled) await demandTransactions(client);
+    this.#isPooled = report.isPooled;
+    this.#appliesRemotely = report.appliesRemotely;
+    return undefined;
   }
 
   /** Costs a database without the extension nothing. */
@@ -205,9 +245,9 @@ export class WriteConnection {
   }
 
   /** Behind a pooler no new connection tells of a server that was replaced. */
-  async #sendIfWhole(client: pg.Client, statement: BoundStatement): Promise<Reply> {
-    const lost = this.#isPooled ? await this.#options.lineage?.refresh() : undefined;
-    return lost === undefined ? await this.#send(client, statement) : { failure: notRecovered(lost) };
+  async #unlessRestored(send: () => Promise<Reply>): Promise<Reply> {
+    const restored = this.#isPooled ? await this.#options.restoreCheck?.refresh() : undefined;
+    return restored === undefined ? await send() : { failure: notRecovered(restored) };
   }
 
   #transactionParameters(): string[] {
@@ -215,7 +255,7 @@ export class WriteConnection {
   }
 
   get #leastBeat(): [string] {
-    return [String(this.#options.lineage?.least ?? 0)];
+    return [String(this.#options.restoreCheck?.least ?? 0)];
   }
 
   #listen(client: pg.Client): void {
@@ -288,8 +328,8 @@ function failureName(failure: Failure): string {
   return "code" in failure ? failure.code : failure.reason;
 }
 
-function notRecovered(lost: string): Failure {
-  return { kind: "unavailable", reason: "not_recovered", error: new Error(`this database may lack fences: ${lost}`) };
+function notRecovered(why: string): Failure {
+  return { kind: "unavailable", reason: "not_recovered", error: new Error(`this database may lack fences: ${why}`) };
 }
 
 /** pg would send Terminate and wait; destroying the socket ends it at once. */
@@ -299,4 +339,87 @@ function discard(client: pg.Client): void {
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
+}
+
+function notCommitted(failure: Failure): Failure {
+  return failure.kind === "unknown" ? { kind: "unavailable", reason: "unreachable", error: failure.error } : failure;
+}
+
+function unnamed(text: string, values: readonly (string | null)[] = []): BoundStatement {
+  return { name: "", text, values };
+}
+
+// One statement behind a connection pooler. In transaction mode each transaction may run on another
+// connection to Postgres, so the settings travel with the statement: two statements before one
+// Sync are one transaction, and settings made for the transaction hold until it ends. Prepared
+// statements stay without a name, because the connection on which they were prepared is not the
+// next one.
+
+/** What node-pg calls on a query, as far as it matters here. */
+interface Messages {
+  prepare(connection: Wire): void;
+  handleDataRow(message: unknown): void;
+  handleCommandComplete(message: unknown, connection: Wire): void;
+}
+interface Wire {
+  parse(statement: { readonly text: string; readonly name: string }): void;
+  bind(portal: { readonly values: readonly string[] }): void;
+  execute(portal: object): void;
+}
+
+const Query = pg.Query as unknown as new (
+  config: object,
+  values: undefined,
+  callback: (error: Error | undefined, result: pg.QueryArrayResult | undefined) => void,
+) => Messages;
+
+interface PoolerStatement {
+  readonly text: string;
+  readonly values: readonly (string | Buffer | null)[];
+  readonly engine: keyof typeof TRANSACTION_SETTINGS;
+  readonly settings: readonly string[];
+}
+
+export class PoolerQuery extends Query {
+  readonly #engine: PoolerStatement["engine"];
+  readonly #settings: readonly string[];
+  #areSet = false;
+
+  constructor(
+    { text, values, engine, settings }: PoolerStatement,
+    settle: (error: Error | undefined, result: pg.QueryArrayResult | undefined) => void,
+  ) {
+    // Extended also where there are no values: a simple query would leave the settings out.
+    super({ text, values, rowMode: "array", queryMode: "extended" }, undefined, settle);
+    this.#engine = engine;
+    this.#settings = settings;
+  }
+
+  override prepare(connection: Wire): void {
+    connection.parse({ text: TRANSACTION_SETTINGS[this.#engine], name: "" });
+    connection.bind({ values: this.#settings });
+    connection.execute({});
+    super.prepare(connection);
+  }
+
+  override handleDataRow(message: unknown): void {
+    if (this.#areSet) super.handleDataRow(message);
+  }
+
+  override handleCommandComplete(message: unknown, connection: Wire): void {
+    if (this.#areSet) super.handleCommandComplete(message, connection);
+    this.#areSet = true;
+  }
+}
+
+/** Throws where a pooler may give each statement of a transaction another connection. */
+export async function demandTransactions(client: pg.Client): Promise<void> {
+  try {
+    await client.query("begin");
+    await client.query("commit");
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError)) throw error;
+    const supported = "poolers in session or transaction mode are supported, statement mode is not";
+    throw Object.assign(new pg.DatabaseError(`${supported}: ${error.message}`, error.length, "error"), { code: error.code, cause: error });
+  }
 }

@@ -4,14 +4,11 @@
 // coordinator and ask every worker. A write is a transaction of one row, which its worker commits
 // without a second phase; only a transaction over several workers has one.
 import { type Failure, isRace } from "../fence/failure.js";
-import type { BoundStatement, Reply, Row } from "../store/session.js";
-import type { WriteConnection } from "../store/write-connection.js";
+import type { BoundStatement, Reply, Row, Run, WriteConnection } from "../store/write-connection.js";
 import { admits, type Explanation, type FencedRow, mayMakeRow, raisesNothing, type StoredState } from "./condition.js";
 import { documentsOf, mergedRows } from "./patches.js";
 import type { FencedWrites, WritesForm } from "./plain-writes.js";
 import { answerColumns, arrayOf, effect, named, ONE_REQUEST, type QueuedRow, type Statement, valuesOf } from "./statement.js";
-
-type Run = (statement: BoundStatement) => Promise<readonly Row[]>;
 
 const STATEMENT_TIMED_OUT = "57014";
 const NAME = "palisade-citus-write";

@@ -3,16 +3,17 @@
 // the same and change together; a test compares them. Decisions are the statement's alone: what is
 // read afterwards may be newer than what refused, so that a reason is a hint (G1, G3).
 import type { Failure } from "../fence/failure.js";
-import type {
-  EtagMismatch,
-  Expected,
-  NotFound,
-  OutcomeUnknown,
-  SequenceOutOfOrder,
-  Stale,
-  Token,
-  Unavailable,
-  WriteRequest,
+import {
+  type EtagMismatch,
+  type Expected,
+  type NotFound,
+  type OutcomeUnknown,
+  type SequenceOutOfOrder,
+  type Stale,
+  type Token,
+  type Unavailable,
+  unavailable,
+  type WriteRequest,
 } from "../fence/verdict.js";
 import type { Reply, WriteConnection } from "../store/write-connection.js";
 
@@ -130,7 +131,7 @@ export async function explainRefused(enquiry: Enquiry, connection: WriteConnecti
   const names = rows.map(({ request }) => request.resource);
   const found = await enquiry.explain(connection, names);
   if ("failure" in found) {
-    const reason: Unavailable = { kind: "unavailable", reason: "unreachable", outcome: "not_applied", cause: found.failure.error };
+    const reason = unavailable("unreachable", found.failure.error);
     return { reasons: rows.map(() => reason) };
   }
   const { states, isDurable } = found;
@@ -146,7 +147,7 @@ export async function explainRefused(enquiry: Enquiry, connection: WriteConnecti
   );
   const reasons = refusals.map((refusal, index): Explained["reasons"][number] => {
     if (inDoubt !== undefined && saysStored[index]) return inDoubt;
-    return refusal.kind !== "admissible" || isDurable ? refusal : { kind: "unavailable", reason: "not_durable", outcome: "not_applied" };
+    return refusal.kind !== "admissible" || isDurable ? refusal : unavailable("not_durable");
   });
   return saysStored.includes(true) ? { reasons, currentRevs: states.map((state) => state?.rev ?? 0) } : { reasons };
 }

@@ -2,8 +2,8 @@
 // flight, and finds the answer to each write: accepted, refused and why, unknown, or to be sent
 // again. A write that may have been applied is never sent again (G3). The queue decides what goes
 // into a batch, and the statement which rows are accepted.
-import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
-import { type Accepted, TooLarge, type Unavailable, type WriteRequest } from "../fence/verdict.js";
+import { type Failure, isRace, rejectsValue, undecidedBy } from "../fence/failure.js";
+import { type Accepted, TooLarge, type Unavailable, unavailable, type WriteRequest } from "../fence/verdict.js";
 import { BoundedWait, overloaded } from "../store/bounded-wait.js";
 import { type HeldRows, LOCK_TIMED_OUT, type WriteSlots } from "../store/slots.js";
 import { tracing } from "../store/spans.js";
@@ -190,7 +190,7 @@ export class GroupCommit {
     this.#parts.heldRows.mark(resource, "failed"); // In a batch, the next write of its resource could fail others.
     if (error instanceof TooLarge) return error.refusal;
     if (rejectsValue(code)) return { kind: "value_rejected", resource, message: error.message };
-    return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause: error };
+    return unavailable("refused", error);
   }
 
   #take(entry: Entry, answer: RowAnswer): void {
@@ -239,16 +239,13 @@ export class GroupCommit {
 }
 
 function sharedAnswer(failure: Exclude<Failure, { readonly kind: "retry_alone" }>): RowAnswer {
-  const { error: cause } = failure;
-  if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause };
-  if (failure.kind === "unavailable") return { kind: "unavailable", reason: failure.reason, outcome: "not_applied", cause };
-  return { kind: "retry", code: failure.code, way: "alone", cause };
+  return failure.kind === "retry" ? { kind: "retry", code: failure.code, way: "alone", cause: failure.error } : undecidedBy(failure);
 }
 
 /** The answer to a row that was sent again as often as may be. */
 function afterLastTry(resource: string, { code, cause }: Retry): WriteOutcome {
   if (isRace(code)) return { kind: "contention", resource, code };
-  return { kind: "unavailable", reason: "refused", outcome: "not_applied", cause };
+  return unavailable("refused", cause);
 }
 
 /** `later` writes of the same row came after this one. */

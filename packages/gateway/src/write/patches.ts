@@ -5,11 +5,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { mergePatch } from "../fence/json.js";
 import { TooLarge } from "../fence/verdict.js";
-import { type Row, StatementError, type Work } from "../store/session.js";
+import { type Row, type Run, StatementError } from "../store/write-connection.js";
 import { type FencedRow, refusalOf } from "./condition.js";
 import { arrayOf, named } from "./statement.js";
-
-type Run = Parameters<Work>[0];
 
 const READ = named(
   "palisade-patched",

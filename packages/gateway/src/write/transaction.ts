@@ -2,14 +2,14 @@
 // it when a row was refused. Decides how often a lost race is run again, and which operations were
 // refused.
 
-import { type Failure, isRace, rejectsValue } from "../fence/failure.js";
+import { type Failure, isRace, rejectsValue, undecidedBy } from "../fence/failure.js";
 import {
   type Refused,
   TooLarge,
   type TransactionRequest,
   type TransactionVerdict,
-  type Unavailable,
   type Undecided,
+  unavailable,
   type WriteRequest,
 } from "../fence/verdict.js";
 import { type Held, type Line, LOCK_TIMED_OUT } from "../store/slots.js";
@@ -32,12 +32,6 @@ type TransactionAnswer =
 type Retry = { readonly kind: "retry"; readonly code: string; readonly cause?: Error };
 
 const MAX_ATTEMPTS = 8;
-const unavailable = (reason: Unavailable["reason"], cause?: Error): Unavailable => ({
-  kind: "unavailable",
-  reason,
-  outcome: "not_applied",
-  cause,
-});
 
 export class Transactions {
   readonly #parts: TransactionParts;
@@ -82,8 +76,7 @@ export class Transactions {
 
   async #failed(attempt: Attempt, failure: Failure): Promise<TransactionAnswer | Held | Retry> {
     const { operations } = attempt.request;
-    if (failure.kind === "unknown") return { kind: "outcome_unknown", reason: failure.reason, cause: failure.error };
-    if (failure.kind === "unavailable") return unavailable(failure.reason, failure.error);
+    if (failure.kind === "unknown" || failure.kind === "unavailable") return undecidedBy(failure);
     if (failure.kind === "retry") return { kind: "retry", code: failure.code, cause: failure.error };
     const { code, error } = failure;
     // Refused by the statement's own clause after a row was refused under its lock.

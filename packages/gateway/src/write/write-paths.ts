@@ -32,6 +32,8 @@ interface WritePath {
  */
 const WRITES_PER_WORKER = 8;
 
+const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: [] };
+
 export class WritePaths {
   /** As the engine wants them; of plain Postgres before it is known. */
   readonly writes: { current: FencedWrites };
@@ -42,6 +44,7 @@ export class WritePaths {
   readonly #parts: WritePathParts;
   readonly #ofWorkers = new Map<number, WritePath>();
   #isClosing = false;
+  #areRehearsed = false;
 
   constructor(parts: WritePathParts) {
     this.#parts = parts;
@@ -87,6 +90,28 @@ export class WritePaths {
     await Promise.all(this.all.flatMap(({ slots }) => slots.map((some) => some.end(timeoutMs))));
   }
 
+  /**
+   * Runs every form of the statement once without an effect: whether this engine can run them is known
+   * before the first write. Undefined when each has run; otherwise why one did not.
+   */
+  async statementFault(): Promise<string | undefined> {
+    if (this.#areRehearsed) return undefined;
+    const outcome = await this.whole.line.use([], async (connection) => ({
+      kind: "rehearsed" as const,
+      fault: await this.writes.current.rehearse(connection),
+    }));
+    if (outcome.kind === "unavailable") return `no connection was free (${outcome.reason})`;
+    if (outcome.kind === "held") return "a row was held";
+    this.#areRehearsed = outcome.fault === undefined;
+    return outcome.fault;
+  }
+
+  /** Counts a beat in the database (store/restore-check.ts); undefined where it could not. */
+  async beat(): Promise<number | undefined> {
+    const done = await this.whole.line.use([], async (connection) => ({ kind: "done" as const, reply: await connection.run(BEAT) }));
+    return done.kind === "done" && "rows" in done.reply ? Number(done.reply.rows[0]?.[0]) : undefined;
+  }
+
   #of(worker: number): WritePath {
     const known = this.#ofWorkers.get(worker);
     if (known !== undefined) return known;
@@ -108,32 +133,5 @@ export class WritePaths {
     const common = { writes: this.writes, observe };
     const commit = new GroupCommit({ ...common, heldRows, slots: batchSlots, limits: isPlain ? limits : { ...limits, maxBatchRows: 1 } });
     return { slots: [batchSlots, lineSlots], line, commit, transactions: new Transactions({ ...common, line }) };
-  }
-}
-
-// Runs every form of the statement once without an effect: whether this engine can run them is
-// known before the first write, and nothing is written.
-
-export class Rehearsal {
-  readonly #line: Line;
-  readonly #writes: { readonly current: FencedWrites };
-  #hasPassed = false;
-
-  constructor(line: Line, writes: { readonly current: FencedWrites }) {
-    this.#line = line;
-    this.#writes = writes;
-  }
-
-  /** Undefined when every statement has run once; otherwise why one did not. */
-  async fault(): Promise<string | undefined> {
-    if (this.#hasPassed) return undefined;
-    const outcome = await this.#line.use([], async (connection) => {
-      const message = await this.#writes.current.rehearse(connection);
-      return message === undefined ? ({ kind: "passed" } as const) : ({ kind: "failed", message } as const);
-    });
-    if (outcome.kind === "unavailable") return `no connection was free (${outcome.reason})`;
-    if (outcome.kind === "failed") return outcome.message;
-    this.#hasPassed = true;
-    return undefined;
   }
 }

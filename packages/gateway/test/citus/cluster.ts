@@ -3,7 +3,7 @@
 import { CitusCluster, type CitusOptions, queryAt } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { engineOf, type Shards } from "../../src/store/engine.js";
 import { distribute, migrate } from "../../src/store/migrate.js";
 import { longTimeouts, uniqueName } from "../support/fixtures.js";

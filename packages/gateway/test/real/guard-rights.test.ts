@@ -3,7 +3,7 @@
 import { connectTo, PostgresServer } from "@palisade/testkit";
 import { describe, expect, test as fresh } from "@palisade/testkit/vitest";
 import type pg from "pg";
-import { openStore } from "../../src/postgres-store.js";
+import { openStore } from "../../src/fenced-store.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { test } from "../support/fixtures.js";
 import { writeUnder } from "../support/sql.js";

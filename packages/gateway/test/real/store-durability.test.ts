@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisad
 import pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { fencedWrite } from "../../src/write/statement.js";
 import { longTimeouts, uniqueName } from "../support/fixtures.js";

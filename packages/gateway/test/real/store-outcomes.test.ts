@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@palisad
 import pg from "pg";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreEvent } from "../../src/fenced-store.js";
-import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { longTimeouts, uniqueName } from "../support/fixtures.js";
 import { untilSomebodyWaits } from "../support/sql.js";

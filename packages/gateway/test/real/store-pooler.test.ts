@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { Pgbouncer, type PgbouncerOptions, PostgresPair } from "@palisade/testkit";
 import pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { migrate } from "../../src/store/migrate.js";
 import { test as base, describe, expect, longTimeouts, uniqueName } from "../support/fixtures.js";
 import { put } from "../support/sql.js";

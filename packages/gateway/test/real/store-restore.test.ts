@@ -5,10 +5,10 @@ import { createLocker, type Locker } from "@palisade/lock";
 import { connectTo, Pgbouncer, PostgresPair, PostgresServer, queryAt, type RedisFleet } from "@palisade/testkit";
 import type pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { openStore, type StoreConfig } from "../../src/postgres-store.js";
+import { openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { recover } from "../../src/recover.js";
-import { markOf } from "../../src/store/lineage.js";
 import { migrate } from "../../src/store/migrate.js";
+import { markOf } from "../../src/store/restore-check.js";
 import { test as base, expect, longTimeouts, runProgram, vi } from "../support/fixtures.js";
 import { put } from "../support/sql.js";
 

@@ -6,8 +6,8 @@ import { type Child, type ChildExit, gatewayProgram, startServing, type TestData
 import { test as base, type DatabaseTemplate, expect, sharedServers } from "@palisade/testkit/vitest";
 import pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
+import { openStore as openStoreWith, type StoreConfig } from "../../src/fenced-store.js";
 import { createGatewayWith, type GatewayLimits } from "../../src/gateway.js";
-import { openStore as openStoreWith, type StoreConfig } from "../../src/postgres-store.js";
 import { settings } from "../../src/settings/settings.js";
 import { distribute } from "../../src/store/migrate.js";
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { withClient } from "@palisade/testkit";
 import type pg from "pg";
 import type { Verdict, WriteRequest } from "../../src/fence/verdict.js";
-import { openStore } from "../../src/postgres-store.js";
+import { openStore } from "../../src/fenced-store.js";
 import { eventually, expect, longTimeouts, uniqueName } from "./fixtures.js";
 import { put } from "./wire.js";
 

@@ -4,7 +4,8 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Unavailable } from "../../../src/fence/verdict.js";
-import { firstNameAfter, type ReadPool, ResourceReads } from "../../../src/store/reads.js";
+import type { ReadPool } from "../../../src/store/read-pool.js";
+import { firstNameAfter, ResourceReads } from "../../../src/store/reads.js";
 
 const lost: Unavailable = { kind: "unavailable", reason: "unreachable", outcome: "not_applied" };
 const busy: Unavailable = { kind: "unavailable", reason: "overloaded", outcome: "not_applied" };

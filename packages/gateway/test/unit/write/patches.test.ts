@@ -1,8 +1,7 @@
 // A patch is read and stored by one transaction, of which nothing is left where it is too large.
 import { describe, expect, test } from "vitest";
 import { TooLarge } from "../../../src/fence/verdict.js";
-import type { Row, Work } from "../../../src/store/session.js";
-import type { WriteConnection } from "../../../src/store/write-connection.js";
+import type { Row, Work, WriteConnection } from "../../../src/store/write-connection.js";
 import { mergedRows, mostPatches } from "../../../src/write/patches.js";
 import { PlainWrites } from "../../../src/write/plain-writes.js";
 import type { QueuedRow } from "../../../src/write/statement.js";

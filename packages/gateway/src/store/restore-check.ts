@@ -2,8 +2,7 @@
 // writes are acknowledged, and the lock's nodes remember the highest: a database that was restored
 // from a backup has fewer, and is not written through before an operator has recovered it (G7).
 import type { Fleet } from "@palisade/lock";
-import { type ReadPool, rowsOf } from "./reads.js";
-import type { Line } from "./slots.js";
+import { type ReadPool, rowsOf } from "./read-pool.js";
 
 /** The marks on the lock's nodes: numbers by name that only rise; 0 only reads. */
 export type Marks = Pick<Fleet, "mark">;
@@ -20,11 +19,9 @@ const LOOK = `
   from palisade.lineage`;
 const remedy = "run palisade-gateway recover";
 
-const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: [] };
-
 export const markOf = (id: string): string => `palisade-gateway/${id}`;
 
-export class Lineage {
+export class RestoreCheck {
   readonly #marks: Marks;
   /** Whether to write while the nodes cannot be asked: as for tokens that raise a fence. */
   readonly #unreachable: "refuse" | "accept";
@@ -90,11 +87,11 @@ export class Lineage {
   /**
    * Each second counts a beat if writes were acknowledged, and looks whether the server was started
    * anew, which behind a pooler no beat tells: transactions on the user's own tables wait until a
-   * gateway has confirmed that.
+   * gateway has confirmed that. `beat` counts one and answers how many there are, unless it cannot.
    */
-  start(line: Line, pool: ReadPool): void {
+  start(pool: ReadPool, beat: () => Promise<number | undefined>): void {
     this.#timer = setInterval(() => {
-      if (this.#hasAcknowledged) void this.#beat(line);
+      if (this.#hasAcknowledged) void this.#beat(beat);
       void this.#confirm(pool);
     }, BEAT_EVERY_MS);
     this.#timer.unref();
@@ -111,19 +108,18 @@ export class Lineage {
     });
   }
 
-  async #beat(line: Line): Promise<void> {
-    if (this.#known === undefined || !this.#hasAcknowledged) return;
+  async #beat(count: () => Promise<number | undefined>): Promise<void> {
+    if (this.#known === undefined) return;
     this.#hasAcknowledged = false;
-    const done = await line.use([], async (connection) => ({ kind: "done", reply: await connection.run(BEAT) }) as const);
-    const known = this.#known;
-    if (done.kind !== "done" || !("rows" in done.reply)) {
-      this.#hasAcknowledged = true; // Tried again in a second.
-      return;
-    }
-    const beat = Number(done.reply.rows[0]?.[0]);
-    known.beat = Math.max(known.beat, beat);
-    await this.#marks.mark(markOf(known.id), beat).catch(() => {
-      this.#hasAcknowledged = true; // The next beat is remembered instead.
-    });
+    const beat = await count();
+    const known = this.#known; // A connection that was opened for it may have learned of another.
+    if (beat !== undefined) known.beat = Math.max(known.beat, beat);
+    const isRemembered =
+      beat !== undefined &&
+      (await this.#marks.mark(markOf(known.id), beat).then(
+        () => true,
+        () => false,
+      ));
+    if (!isRemembered) this.#hasAcknowledged = true; // Tried again in a second.
   }
 }
