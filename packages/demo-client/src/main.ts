@@ -7,8 +7,8 @@ import { UsageError } from "@palisade/testkit";
 import { type DemoOptions, readCommandLine, usage } from "./command-line.js";
 import { runScenario } from "./engine/act.js";
 import { openEnvironment } from "./engine/environment.js";
-import type { DemoEvent } from "./output/events.js";
-import { errorPaint, PlainLines, paint } from "./output/lines.js";
+import type { Show } from "./output/events.js";
+import { errorPaint, paint, plainLines } from "./output/lines.js";
 import { Picture } from "./output/picture.js";
 import { scenarios } from "./scenarios/catalogue.js";
 
@@ -27,16 +27,15 @@ async function demo(options: DemoOptions, signal: AbortSignal): Promise<void> {
   if (!json) console.log(paint.dim([`servers ready in ${startedInMs} ms`, ...description].join("\n  ")));
   const picture = new Picture();
   const print = (line: string): void => console.log(line);
-  const lines = new PlainLines({ columns: process.stdout.columns, print });
-  const show = (event: DemoEvent): void => {
+  const showLine: Show = json ? (event) => print(JSON.stringify(event)) : plainLines(print, process.stdout.columns);
+  const show: Show = (event) => {
     picture.show(event);
-    if (json) print(JSON.stringify(event));
-    else lines.show(event);
+    showLine(event);
   };
   const run = `demo-${randomBytes(4).toString("hex")}`;
   for (const scenario of scenarios.filter(({ name }) => options.scenarios.includes(name))) {
     if (signal.aborted) return;
-    const outcome = await runScenario(scenario, { environment, output: { show }, ttlMs, pauseMs: pauseOf(options), run, signal });
+    const outcome = await runScenario(scenario, { environment, show, ttlMs, pauseMs: pauseOf(options), run, signal });
     if (signal.aborted) return;
     if (outcome === "differs") process.exitCode = 1;
   }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { scratchFolder } from "@palisade/testkit";
-import { type Output, type Step, serverLanes } from "../output/events.js";
+import { type Show, type Step, serverLanes } from "../output/events.js";
 import {
   type BeforeWriting,
   type Document,
@@ -25,7 +25,7 @@ import { type Environment, Owned, type WorkerPool, type WorkerProcess } from "./
 
 interface RunOptions {
   readonly environment: Environment;
-  readonly output: Output;
+  readonly show: Show;
   readonly ttlMs: number;
   /** How long to let the reader read after each step; 0 for not at all. */
   readonly pauseMs: number;
@@ -77,7 +77,7 @@ export class ActRun extends Owned implements Narrator {
     this.route = act.route;
     this.environment = options.environment;
     this.environment.workers.prepare(act.actors.filter((actor) => !serverLanes.includes(actor)).length);
-    options.output.show({ event: "act", ...this.#where, actors: act.actors });
+    options.show({ event: "act", ...this.#where, actors: act.actors });
   }
 
   /** Worker processes that reach every server directly. */
@@ -105,7 +105,7 @@ export class ActRun extends Owned implements Narrator {
   }
 
   step(kind: Step["kind"], from: string, { at, ...details }: StepDetails): void {
-    this.#options.output.show({ event: "step", ...this.#where, atMs: this.#atMs(at), kind, from, ...details });
+    this.#options.show({ event: "step", ...this.#where, atMs: this.#atMs(at), kind, from, ...details });
   }
 
   async pause(): Promise<void> {
@@ -144,7 +144,7 @@ export class ActRun extends Owned implements Narrator {
     const { claim } = check;
     const ok = isDeepStrictEqual(seen, wanted);
     const saw = ok ? {} : { saw: JSON.stringify(seen) };
-    this.#options.output.show({ event: "check", ...this.#where, atMs: this.#atMs(), ok, ...check, ...saw });
+    this.#options.show({ event: "check", ...this.#where, atMs: this.#atMs(), ok, ...check, ...saw });
     if (!ok) throw new UnexpectedOutcome(`${this.#act.title}: it is not true that ${claim}; seen: ${JSON.stringify(seen)}`);
   }
 
@@ -178,10 +178,10 @@ export class ActRun extends Owned implements Narrator {
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<"proven" | "differs"> {
   const startedAt = performance.now();
   const { name, about, acts, proven } = scenario;
-  const { output, ttlMs } = options;
-  output.show({ event: "scenario", scenario: name, about, ttlMs });
+  const { show, ttlMs } = options;
+  show({ event: "scenario", scenario: name, about, ttlMs });
   const end = (ok: boolean, text: string): void =>
-    output.show({ event: "end", scenario: name, ok, elapsedMs: performance.now() - startedAt, proven: text });
+    show({ event: "end", scenario: name, ok, elapsedMs: performance.now() - startedAt, proven: text });
   try {
     for (const act of acts) {
       await using run = new ActRun(options, scenario, act);

@@ -126,9 +126,7 @@ export async function openEnvironment(given: { readonly databaseUrl?: string } =
     ] as const;
     await Promise.allSettled(starting); // What did start is closed when the other cannot.
     const [redis, postgres] = await Promise.all(starting).catch((error: Error) => {
-      // Five nodes that fail for one reason are one sentence.
-      const [first] = error instanceof AggregateError ? (error.errors as readonly Error[]) : [error];
-      throw new Error(`The servers do not come up: ${first?.message}`, { cause: error });
+      throw new Error(`The servers do not come up: ${error.message}`, { cause: error });
     });
     const databaseUrl = postgres?.url ?? given.databaseUrl ?? "";
     await queryAt(databaseUrl, unfencedTable);

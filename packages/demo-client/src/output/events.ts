@@ -73,10 +73,8 @@ export interface ScenarioEnds {
 
 export type DemoEvent = ScenarioBegins | ActBegins | Step | Check | ScenarioEnds;
 
-/** Shows the events: a terminal, a file, a page. It neither throws nor waits. */
-export interface Output {
-  show(event: DemoEvent): void;
-}
+/** A terminal, a file, a page. It neither throws nor waits. */
+export type Show = (event: DemoEvent) => void;
 
 /** All other lanes are workers. */
 export const serverLanes: readonly string[] = ["lock", "gateway", "store"];

@@ -1,16 +1,7 @@
 // The run as one HTML page without scripts and network, light or dark as the reader's system.
 
 import { element, escaped } from "@palisade/testkit";
-import {
-  type ActBegins,
-  type Check,
-  type DemoEvent,
-  type Output,
-  type ScenarioBegins,
-  type ScenarioEnds,
-  type Step,
-  serverLanes,
-} from "./events.js";
+import { type ActBegins, type Check, type DemoEvent, type ScenarioBegins, type ScenarioEnds, type Step, serverLanes } from "./events.js";
 import { wrapped } from "./lines.js";
 
 type Row = Step | Check;
@@ -27,7 +18,7 @@ interface DrawnScenario {
 }
 
 /** Collects the events; `html()` is the page so far. */
-export class Picture implements Output {
+export class Picture {
   readonly #scenarios: DrawnScenario[] = [];
 
   show(event: DemoEvent): void {

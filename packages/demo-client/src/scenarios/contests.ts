@@ -7,7 +7,7 @@ import type { Document, Resource } from "../worker/protocol.js";
 const LEASE_MS = 30_000;
 
 /** What keeps the workers apart. */
-export type Guard = "nothing" | "one Redis" | "Redlock" | "Palisade";
+type Guard = "nothing" | "one Redis" | "Redlock" | "Palisade";
 
 interface Contest {
   readonly resource: Resource;
@@ -21,14 +21,14 @@ interface Contest {
  * How many found something to do, and of how many it was stored. Where a lock lets two in, the
  * first shows it, also where the fence keeps the second right.
  */
-export interface Tally {
+interface Tally {
   readonly acted: number;
   readonly stored: number;
 }
 
 type Deed = "did nothing" | "refused" | "stored";
 
-export async function contest(act: ActRun, { resource, workers, guard, decide }: Contest): Promise<Tally> {
+async function contest(act: ActRun, { resource, workers, guard, decide }: Contest): Promise<Tally> {
   const acts = async (worker: Worker, stored: Document | null): Promise<Deed> => {
     const document = decide(stored, worker);
     if (document !== undefined) return (await worker.writes(resource, document)).ok ? "stored" : "refused";

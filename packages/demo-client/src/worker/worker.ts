@@ -1,13 +1,12 @@
 // What a worker can do, each verb once: it reports what it asks, does it, and reports what came of
 // it. The engine's handles take their methods from this class. A worker checks nothing that a
 // service in production could not check.
-
 import { EventEmitter, once } from "node:events";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Leases, type PlainLockOptions } from "./leases.js";
-import type * as protocol from "./protocol.js";
 import {
+  type BeforeWriting,
   type Document,
   type Granted,
   monotonicMs,
@@ -16,6 +15,7 @@ import {
   type Refused,
   type Resource,
   UnexpectedOutcome,
+  type WorkerConfig,
   type WorkerEvent,
   type WorkerStep,
   type WriteResult,
@@ -31,11 +31,11 @@ interface LeaseOptions {
 interface Computation {
   /** A file: the computation is done when it exists. */
   readonly doneWhen: string;
-  readonly beforeWriting: protocol.BeforeWriting;
+  readonly beforeWriting: BeforeWriting;
 }
 
 export class Worker {
-  readonly #config: protocol.WorkerConfig;
+  readonly #config: WorkerConfig;
   readonly #report: Reporter;
   readonly #leases: Leases;
   readonly #store: StoreClient;
@@ -45,7 +45,7 @@ export class Worker {
   #lastRenewal = "";
   #loss: string | undefined;
 
-  constructor(config: protocol.WorkerConfig, send: (event: protocol.WorkerEvent) => void) {
+  constructor(config: WorkerConfig, send: (event: WorkerEvent) => void) {
     this.#config = config;
     this.#report = new Reporter(config.name, send);
     this.#store = new StoreClient(config);
@@ -183,8 +183,12 @@ export class Worker {
     else this.#report.asks(lane, `PUT with token ${token ?? 0}: ${shortened(document)}`, { token: token ?? 0 });
     const result = await this.#store.write({ resource: resource.name, document, token });
     if (!result.ok) this.#report.refused(lane, refusalText(result));
-    else if (result.overwritten === undefined) this.#report.answered(lane, storedText(result));
-    else this.#report.overwrote(lane, `${storedText(result)}, over ${shortened(result.overwritten)}`);
+    else {
+      const { status, rev, overwritten } = result;
+      const stored = `${status}: stored as revision ${rev}`;
+      if (overwritten === undefined) this.#report.answered(lane, stored);
+      else this.#report.answered(lane, `${stored}, over ${shortened(overwritten)}`, { kind: "overwrites" });
+    }
     return result;
   }
 
@@ -271,7 +275,7 @@ function computeUntil(doneWhen: string, longestMs: number): void {
 
 type Details = Pick<WorkerStep, "token" | "leaseMs">;
 
-export class Reporter {
+class Reporter {
   readonly #name: string;
   readonly #send: (event: WorkerEvent) => void;
 
@@ -284,16 +288,12 @@ export class Reporter {
     this.#step({ kind: "asks", from: this.#name, to: server, text, ...details });
   }
 
-  answered(server: string, text: string, details: Details = {}): void {
-    this.#step({ kind: "answers", from: server, to: this.#name, text, ...details });
-  }
-
-  overwrote(server: string, text: string): void {
-    this.#step({ kind: "overwrites", from: server, to: this.#name, text });
+  answered(server: string, text: string, { kind = "answers", ...details }: Details & { kind?: WorkerStep["kind"] } = {}): void {
+    this.#step({ kind, from: server, to: this.#name, text, ...details });
   }
 
   refused(server: string, text: string): void {
-    this.#step({ kind: "refuses", from: server, to: this.#name, text });
+    this.answered(server, text, { kind: "refuses" });
   }
 
   remarks(text: string, details: Details = {}): void {
@@ -323,16 +323,12 @@ export class Reporter {
   }
 }
 
-export function shortened(document: Document | null): string {
+function shortened(document: Document | null): string {
   const text = JSON.stringify(document);
   return text.length > 70 ? `${text.slice(0, 69)}…` : text;
 }
 
-export function refusalText({ status, code, message, presentedToken, currentToken }: Refused): string {
+function refusalText({ status, code, message, presentedToken, currentToken }: Refused): string {
   if (code === "fencing_token_stale") return `412 ${code}: token ${presentedToken}, the fence is ${currentToken}`;
   return `${status ?? "no answer"} ${code}: ${message}`;
-}
-
-export function storedText({ status, rev }: { readonly status: number; readonly rev: number }): string {
-  return `${status}: stored as revision ${rev}`;
 }

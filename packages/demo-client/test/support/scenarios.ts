@@ -26,8 +26,8 @@ export interface Run {
 
 export async function run(environment: Environment, scenario: Scenario): Promise<Run> {
   const events: DemoEvent[] = [];
-  const output = { show: (event: DemoEvent) => void events.push(event) };
-  const outcome = await runScenario(scenario, { environment, output, ttlMs, pauseMs: 0, run: "test" });
+  const show = (event: DemoEvent): void => void events.push(event);
+  const outcome = await runScenario(scenario, { environment, show, ttlMs, pauseMs: 0, run: "test" });
   return { outcome, events, checks: events.filter((event) => event.event === "check") };
 }
 

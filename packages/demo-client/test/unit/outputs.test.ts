@@ -1,7 +1,7 @@
 // The outputs: plain lines and the picture, made from a list of events.
 import { expect, test } from "vitest";
-import type { DemoEvent, Output } from "../../src/output/events.js";
-import { PlainLines } from "../../src/output/lines.js";
+import type { DemoEvent } from "../../src/output/events.js";
+import { plainLines } from "../../src/output/lines.js";
 import { Picture } from "../../src/output/picture.js";
 
 const at = { scenario: "pause", act: "fenced" };
@@ -19,23 +19,23 @@ const events: readonly DemoEvent[] = [
   { event: "end", scenario: "pause", ok: true, elapsedMs: 1_400, proven: "The late write is refused." },
 ];
 
-function shownBy(make: (print: (line: string) => void) => Output, shown = events): readonly string[] {
+function shownAt(columns?: number, shown = events): readonly string[] {
   const lines: string[] = [];
-  const output = make((line) => lines.push(...line.split("\n")));
-  for (const event of shown) output.show(event);
+  const show = plainLines((line) => lines.push(...line.split("\n")), columns);
+  for (const event of shown) show(event);
   const escapes = new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, "g");
   return lines.map((line) => line.replace(escapes, ""));
 }
 
 test("plain lines say when, who to whom, and what, and end with what was proven", () => {
-  const lines = shownBy((print) => new PlainLines({ print }));
+  const lines = shownAt();
   expect(lines).toContain("  0.001 s  worker 1 → lock       acquire orders/42");
   expect(lines).toContain("  1.234 s  gateway → worker 1    412 stale");
   expect(lines.at(-1)).toBe("✓ The late write is refused.");
 });
 
 test("on a narrow terminal no line is longer than it", () => {
-  const lines = shownBy((print) => new PlainLines({ columns: 40, print }));
+  const lines = shownAt(40);
   expect(lines).toContain("  1.234 s  gateway → worker 1: 412 stale");
   expect(lines.slice(0, -1).filter((line) => line.length > 40)).toEqual([]);
 });
@@ -85,7 +85,7 @@ test("the picture marks the request that replaced an unseen update, and damage i
   const drawing = drawingOf(pictureOf(lost));
   expect(drawing.match(/<g class="overwrites"/g)).toHaveLength(2);
   expect(drawing).toContain("✗ an update is lost");
-  expect(shownBy((print) => new PlainLines({ print }), lost)).toContain("  0.007 s  ✗ damage: an update is lost");
+  expect(shownAt(undefined, lost)).toContain("  0.007 s  ✗ damage: an update is lost");
 });
 
 function pictureOf(shown: readonly DemoEvent[]): string {

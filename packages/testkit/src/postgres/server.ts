@@ -8,7 +8,7 @@ import { type DatabaseOptions, PostgresDatabases, type TestDatabase, withClient 
 import { type PostgresHost, type PostgresProvider, STANDBY_NAME, SUPERUSER } from "./local.js";
 
 export interface PostgresOptions {
-  /** By default `PALISADE_TEST_PROVIDER`, else this machine, else containers. */
+  /** By default `PALISADE_TEST_PROVIDER`, else containers, else this machine. */
   readonly provider?: PostgresProviderName | PostgresProvider;
   /**
    * Whether the bytes of a commit are forced to a disk. `crash()` loses nothing that was

@@ -1,5 +1,6 @@
 // N independent Redis masters, each behind its own fault proxy, for as long as a test or a demo
 // needs them. The servers know nothing of each other, which is what the lock asks of its nodes.
+import { allStarted } from "../process/all-started.js";
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import { chooseRedis } from "../servers/choose.js";
 import type { AppendFsync, RedisProvider, RedisServer, RedisServerSpec } from "./server.js";
@@ -109,7 +110,7 @@ export interface RedisFleetOptions {
   readonly nodes: number;
   /** "always" by default: what an acknowledged write needs to survive a kill. */
   readonly appendfsync?: AppendFsync;
-  /** By default `PALISADE_TEST_PROVIDER`, else this machine, else containers. */
+  /** By default `PALISADE_TEST_PROVIDER`, else containers, else this machine. */
   readonly provider?: RedisProvider["name"] | RedisProvider;
   /** "wasm": without a Redis server take Valkey in WebAssembly, which keeps nothing on disk. */
   readonly fallback?: "wasm";
@@ -135,15 +136,9 @@ export class RedisFleet implements AsyncDisposable {
     if (!Number.isInteger(count) || count < 1) throw new RangeError(`a fleet has one node or more, not ${count}`);
     const { provider, origin } = await chooseRedis({ provider: options.provider, fallback: options.fallback });
     const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
-    const started = await Promise.allSettled(
+    const nodes = await allStarted<RedisNode[]>(
       names.map(async (name) => RedisNode.inFrontOf(name, await provider.start({ name, appendfsync, config, clock }))),
     );
-    const nodes = started.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
-    const failures = started.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));
-    if (failures.length > 0) {
-      await Promise.all(nodes.map((node) => node.stop()));
-      throw failures.length === 1 ? failures[0] : new AggregateError(failures, failures.map((failure) => failure.message).join("\n"));
-    }
     const log = provider.name === "wasm" ? "" : `, appendfsync ${appendfsync}`;
     return new RedisFleet(nodes, `${count} × ${origin}${log}`);
   }

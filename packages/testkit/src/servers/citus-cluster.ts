@@ -3,6 +3,7 @@
 import { type ClusterWorker, type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
 import type { PostgresProvider } from "../postgres/local.js";
 import { type PostgresOptions, PostgresPair, PostgresServer } from "../postgres/server.js";
+import { allStarted } from "../process/all-started.js";
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import { chooseCitus } from "./choose.js";
 
@@ -31,6 +32,7 @@ interface Worker {
   readonly server: PostgresServer;
   readonly pair?: PostgresPair;
   readonly link?: FaultProxy;
+  stop(): Promise<unknown>;
 }
 
 export class CitusCluster implements AsyncDisposable {
@@ -53,12 +55,8 @@ export class CitusCluster implements AsyncDisposable {
     const { provider, origin } = await chooseCitus(options.provider);
     const common = { ...options, provider, settings: { ...settings, ...options.settings } };
     const starts = Array.from({ length: count }, () => startWorker(common));
-    const [first, ...others] = await Promise.allSettled([PostgresServer.start(common), ...starts]);
-    const workers = others.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
-    if (first.status === "fulfilled" && workers.length === count)
-      return new CitusCluster(`${origin}, 1 coordinator and ${count} workers`, first.value, workers);
-    await Promise.all([first.status === "fulfilled" ? first.value.stop() : undefined, ...workers.map(stopWorker)]);
-    throw [first, ...others].find((outcome) => outcome.status === "rejected")?.reason;
+    const [coordinator, ...workers] = await allStarted<[PostgresServer, ...Worker[]]>([PostgresServer.start(common), ...starts]);
+    return new CitusCluster(`${origin}, 1 coordinator and ${count} workers`, coordinator, workers);
   }
 
   get workers(): readonly PostgresServer[] {
@@ -98,7 +96,7 @@ export class CitusCluster implements AsyncDisposable {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.coordinator.stop(), ...this.#workers.map(stopWorker)]);
+    await Promise.all([this.coordinator.stop(), ...this.#workers.map((worker) => worker.stop())]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -110,11 +108,8 @@ async function startWorker(options: CitusOptions & { readonly provider: Postgres
   const { standbys, links, ...common } = options;
   const pair = standbys === undefined ? undefined : await PostgresPair.start({ ...common, replication: standbys });
   const server = pair?.primary ?? (await PostgresServer.start(common));
-  if (links !== "proxied") return { server, ...(pair && { pair }) };
-  const link = await FaultProxy.start({ upstream: { host: new URL(server.url).hostname, port: server.port } });
-  return { server, link, ...(pair && { pair }) };
-}
-
-async function stopWorker({ server, pair, link }: Worker): Promise<void> {
-  await Promise.all([pair?.stop() ?? server.stop(), link?.stop()]);
+  const upstream = { host: new URL(server.url).hostname, port: server.port };
+  const link = links === "proxied" ? await FaultProxy.start({ upstream }) : undefined;
+  const stop = (): Promise<unknown> => Promise.all([pair?.stop() ?? server.stop(), link?.stop()]);
+  return { server, stop, ...(pair && { pair }), ...(link && { link }) };
 }

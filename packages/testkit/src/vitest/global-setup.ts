@@ -4,6 +4,7 @@
 import type { TestProject } from "vitest/node";
 import { clockShim } from "../clock/wall-clock.js";
 import { PostgresServer } from "../postgres/server.js";
+import { allStarted } from "../process/all-started.js";
 import { RedisFleet } from "../redis/fleet.js";
 import { CitusCluster } from "../servers/citus-cluster.js";
 import "./shared-servers.js";
@@ -12,11 +13,11 @@ const SHARED_NODES = 5;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const startedAt = performance.now();
-  const [postgres, fleet] = await bothStarted(
+  const [postgres, fleet] = await allStarted<[PostgresServer | CitusCluster, RedisFleet]>([
     sharedPostgres(project.name),
     // A shared node is never killed, so nothing has to reach its disk.
     RedisFleet.start({ nodes: SHARED_NODES, appendfsync: "no", clock: "real" }),
-  );
+  ]);
   // Made once here, not by every worker at a time; tests that need it say if it cannot be made.
   await clockShim();
   const workers = "joined" in postgres ? postgres.joined : [];
@@ -33,17 +34,4 @@ function sharedPostgres(projectName: string): Promise<PostgresServer | CitusClus
   // tenth of a second of waiting.
   const settings = { autovacuum: "off" };
   return projectName === "citus" ? CitusCluster.start({ settings }) : PostgresServer.start({ settings });
-}
-
-interface Stoppable {
-  stop(): Promise<void>;
-}
-
-/** Waits for both. If one failed, the other is stopped, because vitest would not end before it. */
-async function bothStarted<A extends Stoppable, B extends Stoppable>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
-  const outcomes = await Promise.allSettled([first, second]);
-  const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));
-  if (failures.length === 0) return [await first, await second];
-  await Promise.all(outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value.stop() : undefined)));
-  throw new Error(failures.map((failure) => failure.message).join("\n"), { cause: failures[0] });
 }
