@@ -1,30 +1,21 @@
 // Everything the testkit offers, by name; no logic.
 
 export { numberOf, readArguments, UsageError } from "./command-line.js";
-export { connectTo, type DatabaseOptions, queryAt, type TestDatabase, withClient } from "./postgres/databases.js";
+export { connectTo, queryAt, type TestDatabase, withClient } from "./postgres/databases.js";
 export { localPostgres } from "./postgres/local.js";
-export { type PairOptions, type PostgresOptions, PostgresPair, PostgresServer } from "./postgres/server.js";
+export { PostgresPair, PostgresServer } from "./postgres/server.js";
 export { livingChildren, scratchFolder } from "./process/orphans.js";
 export { returnPort, takePort } from "./process/port-block.js";
 export { processState, untilStopped } from "./process/process-tree.js";
-export {
-  type Child,
-  type ChildExit,
-  type ChildSpec,
-  gatewayProgram,
-  type Serving,
-  startChild,
-  startNode,
-  startServing,
-} from "./process/program.js";
+export { type Child, type ChildExit, gatewayProgram, type Serving, startChild, startNode, startServing } from "./process/program.js";
 export { AskedChild, answerParent } from "./process/rpc.js";
 export { NoPostgres } from "./programs/postgres.js";
-export { type Address, type Direction, FaultProxy, type Traffic } from "./proxy/fault-proxy.js";
-export { type FleetWay, RedisFleet, type RedisFleetOptions, type RedisNode } from "./redis/fleet.js";
-export { type AppendFsync, localRedis, type RedisProvider, type RedisServer, type RedisServerSpec, wasmRedis } from "./redis/server.js";
-export { type ChromiumLaunch, chromiumLaunch } from "./servers/chromium.js";
+export { type Address, FaultProxy } from "./proxy/fault-proxy.js";
+export { type FleetWay, RedisFleet, type RedisNode } from "./redis/fleet.js";
+export { localRedis, wasmRedis } from "./redis/server.js";
+export { chromiumLaunch } from "./servers/chromium.js";
 export { CitusCluster, type CitusOptions } from "./servers/citus-cluster.js";
-export { MissingPrograms, PatroniCluster, type PatroniNode, type PatroniOptions, resolvePatroniPrograms } from "./servers/patroni.js";
+export { MissingPrograms, PatroniCluster, type PatroniNode } from "./servers/patroni.js";
 export { Pgbouncer, type PgbouncerOptions } from "./servers/pgbouncer.js";
-export { type FiringAlert, Prometheus, type PrometheusOptions } from "./servers/prometheus.js";
+export { Prometheus } from "./servers/prometheus.js";
 export { element, escaped, svgDocument } from "./svg.js";
