@@ -27,7 +27,8 @@ async function demo(options: DemoOptions, signal: AbortSignal): Promise<void> {
   if (!json) console.log(paint.dim([`servers ready in ${startedInMs} ms`, ...description].join("\n  ")));
   const picture = new Picture();
   const print = (line: string): void => console.log(line);
-  const showLine: Show = json ? (event) => print(JSON.stringify(event)) : plainLines(print, process.stdout.columns);
+  // A terminal that does not know its size says 0.
+  const showLine: Show = json ? (event) => print(JSON.stringify(event)) : plainLines(print, process.stdout.columns || undefined);
   const show: Show = (event) => {
     picture.show(event);
     showLine(event);
