@@ -3,7 +3,7 @@
 import { FaultProxy } from "@palisade/testkit";
 import pg from "pg";
 import { test as base, describe, eventually, expect, uniqueName } from "../support/fixtures.js";
-import { get, put, seal, send } from "../support/wire.js";
+import { get, put, seal } from "../support/wire.js";
 
 const notApplied = { status: 503, json: { code: "unavailable", outcome: "not_applied" } };
 const unknown = { status: 504, json: { code: "outcome_unknown", outcome: "unknown" } };
@@ -91,36 +91,4 @@ describe("while Postgres", () => {
     await other.end();
     expect(await put(gateway.url, name, { token: 5, value: {} })).toMatchObject({ status: 200 });
   });
-});
-
-test("G2 whatever is in the place of a token, a document that is there stays as it is", async ({ gateway: { url } }) => {
-  const name = uniqueName();
-  await put(url, name, { token: 5, value: { n: 1 } });
-  const headers = [
-    [],
-    ["Fencing-Token", ""],
-    ["Fencing-Token", "6, 7"],
-    ["Fencing-Token", "6", "Fencing-Token", "6"],
-    ["Fencing-Token", "0x6"],
-    ["Fencing-Token", "-6"],
-    ["X-Fencing-Token", "6"],
-  ];
-  for (const token of headers) {
-    const json = ["Content-Type", "application/json", ...token];
-    const path = `/v1/resources/${name}`;
-    const answers = await Promise.all([
-      send(url, { method: "PUT", path, headers: json, body: "{}" }),
-      send(url, { method: "PATCH", path, headers: json, body: '{"n":2}' }),
-      send(url, { method: "DELETE", path, headers: token }),
-      send(url, { method: "POST", path: `${path}/seal`, headers: token }),
-      send(url, {
-        method: "POST",
-        path: "/v1/transactions",
-        headers: json,
-        body: JSON.stringify({ operations: [{ op: "put", resource: name, value: {} }] }),
-      }),
-    ]);
-    for (const { status } of answers) expect([token, status]).toEqual([token, expect.toBeOneOf([400, 428])]);
-  }
-  expect(await get(url, name)).toMatchObject({ json: { n: 1 }, headers: { etag: '"1"', "fencing-token": "5" } });
 });
