@@ -41,6 +41,8 @@ export class Context implements AsyncDisposable {
     return createLocker({
       nodes,
       waitMs: timeoutMs,
+      // More than a program that takes locks gives a node: an operator is far away, or the machine is in trouble.
+      nodeTimeoutMs: Math.min(1_000, timeoutMs),
       connectTimeoutMs: Math.min(2_000, timeoutMs),
       label: "palisade (operator)",
       ...(namespace === undefined ? {} : { namespace }),
