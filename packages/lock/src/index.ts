@@ -7,22 +7,25 @@ import type { Locker } from "./protocol/locker.js";
 import { openFleet } from "./redis/open-fleet.js";
 
 export type { LockerOptions, LockerTuning, RetryOptions } from "./options/policy.js";
-export type {
-  Ballot,
-  EpochMoved,
-  ExtendBallot,
-  GrantBallot,
-  Granted,
-  Held,
-  InspectBallot,
-  Quarantined,
-  RaiseBallot,
-  ReleaseBallot,
-  SealBallot,
-  Unreachable,
+export {
+  type Ballot,
+  type EpochMoved,
+  type ExtendBallot,
+  type GrantBallot,
+  type Granted,
+  type Held,
+  type InspectBallot,
+  type LeaseLostReason,
+  LockError,
+  type LockErrorCode,
+  type LockErrorDetails,
+  type LossReason,
+  type Quarantined,
+  type RaiseBallot,
+  type ReleaseBallot,
+  type SealBallot,
+  type Unreachable,
 } from "./protocol/ballot.js";
-export { type LeaseLostReason, LockError, type LockErrorCode, type LockErrorDetails, type LossReason } from "./protocol/ballot.js";
-export type { NodeEvent } from "./protocol/events.js";
 export {
   type AdmissionWay,
   type AttemptEvent,
@@ -31,6 +34,7 @@ export {
   type EndEvent,
   type ForceReleaseEvent,
   type LossEvent,
+  type NodeEvent,
   type RenewalEvent,
   type RoundEvent,
   type WaitEvent,
