@@ -1,6 +1,6 @@
 // The locker: each public call reads what it was given, waits for the first contact with the nodes,
 // and calls the verb that does it.
-import { FleetCalls } from "./fleet.js";
+import { FleetCalls } from "./fleet-calls.js";
 import { HeldLease } from "./lease/held-lease.js";
 import { inspectAll, leaderIn, summarize } from "./lease/inspect.js";
 import { describeLost } from "./lease/messages.js";
