@@ -1,22 +1,29 @@
 // The fenced store: every question that it answers, to the HTTP layer, the metrics and the tests, and
 // the store on Postgres, which puts the parts of store/ and write/ together. The lock's nodes are asked
 // through hooks only.
+import { undecidedBy } from "./fence/failure.js";
 import {
+  type Contention,
   checkName,
+  checkText,
+  checkToken,
   checkTransaction,
   checkWrite,
   isName,
+  MAX_NAME_BYTES,
+  type OutcomeUnknown,
+  type Token,
   type TransactionRequest,
   type TransactionVerdict,
   tooLargeToPut,
   type Unavailable,
+  unavailable,
   type Verdict,
   type VerifyToken,
   type WriteRequest,
 } from "./fence/verdict.js";
 import { type StoreLimits, storeLimits } from "./limits.js";
 import { EngineWatch } from "./store/engine.js";
-import { type FenceChange, type FenceVerdict, moveFence } from "./store/move-fence.js";
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import {
@@ -31,13 +38,13 @@ import {
   readHistory,
 } from "./store/reads.js";
 import { type Marks, RestoreCheck } from "./store/restore-check.js";
-import type { Durability } from "./store/session.js";
+import { type Durability, durabilityDemand } from "./store/session.js";
+import { type Held, type Line, LOCK_TIMED_OUT } from "./store/slots.js";
 import type { BatchEvent } from "./write/group-commit.js";
 import { RaiseCheck, type RaiseEvent, WriteVerifier } from "./write/raise-check.js";
 import { WritePaths } from "./write/write-paths.js";
 
 export type { VerifyToken } from "./fence/verdict.js";
-export type { FenceChange, FenceVerdict } from "./store/move-fence.js";
 export type { Readiness, ReadinessCheck } from "./store/readiness.js";
 export type { HistoryEntry, HistoryRequest, ListItem, ListRequest, ListResult, ReadResult, ResourceState } from "./store/reads.js";
 export type { Durability } from "./store/session.js";
@@ -48,6 +55,16 @@ export type StoreEvent =
   | { readonly kind: "connection_error"; readonly error: Error }
   /** A write was unavailable because of this error; once for all writes of a statement. */
   | { readonly kind: "refused_by_database"; readonly error: Error };
+
+/** Kept for ever: which credential moved the fence, and why. */
+export type FenceChange = { readonly resource: string; readonly token: Token; readonly by: string; readonly reason: string };
+export type FenceVerdict =
+  | { readonly kind: "changed"; readonly resource: string; readonly previousToken: Token | null; readonly token: Token }
+  /** raise to no more than the stored fence, or lower to no less than it: nothing changed. */
+  | { readonly kind: "unchanged"; readonly resource: string; readonly currentToken: Token | null }
+  | Unavailable
+  | OutcomeUnknown
+  | Contention;
 
 export type HistoryResult = HistoryPage | { readonly kind: "off" } | Unavailable;
 
@@ -242,4 +259,38 @@ class PostgresStore implements FencedStore {
     const timeoutMs = this.#limits.connectTimeoutMs;
     await Promise.all([this.#paths.end(timeoutMs), this.#pool.end()]);
   }
+}
+
+// Moving a fence by hand, up or down, with an audit row in the same statement. For operators only:
+// after a fence is lowered, the tokens it refused are accepted again (G1).
+
+/** No row when the transaction would not be as durable as demanded: then nothing was called. */
+const textFor = (durability: Durability): string =>
+  `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]}`;
+
+async function moveFence(
+  line: Line,
+  durability: Durability,
+  { direction, resource, token, by, reason }: FenceChange & { readonly direction: "raise" | "lower" },
+): Promise<FenceVerdict> {
+  checkName(resource);
+  checkToken(token);
+  checkText({ text: by, what: "who moves a fence", maxBytes: MAX_NAME_BYTES });
+  checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
+  const statement = { name: "", text: textFor(durability), values: [direction, resource, String(token), by, reason] };
+  const verdict = await line.use([resource], async (connection): Promise<FenceVerdict | Held> => {
+    const reply = await connection.transaction("palisade-move-fence", (run) => run(statement));
+    if ("failure" in reply) {
+      const { failure } = reply;
+      if (failure.kind === "unknown" || failure.kind === "unavailable") return undecidedBy(failure);
+      return failure.code === LOCK_TIMED_OUT ? { kind: "held", rows: [resource] } : { kind: "contention", resource, code: failure.code };
+    }
+    if (reply.rows[0] === undefined) return unavailable("not_durable");
+    const [changed, previous] = reply.rows[0];
+    const previousToken = typeof previous === "number" ? previous : null;
+    return changed === true
+      ? { kind: "changed", resource, previousToken, token }
+      : { kind: "unchanged", resource, currentToken: previousToken };
+  });
+  return verdict.kind === "held" ? { kind: "contention", resource, code: LOCK_TIMED_OUT } : verdict;
 }
