@@ -1,7 +1,7 @@
 // The command line, read and judged before anything starts.
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { readArguments } from "@palisade/testkit";
+import { numberOf, readArguments } from "@palisade/testkit";
 import { isWithin, type Part, type Scope } from "./measure/part.js";
 import { table } from "./measure/results.js";
 
@@ -44,8 +44,8 @@ export function readCommandLine(args: readonly string[], known: readonly Part[])
     from,
     write: values.write === true,
     leftOut: known.map(({ name }) => name).filter((name) => !parts.includes(name)),
-    rounds: positive("rounds", values.rounds, Number.isInteger),
-    seconds: positive("seconds", values.seconds, Number.isFinite),
+    rounds: numberOf("--rounds", values.rounds, { least: 1, most: 1_000 }),
+    seconds: numberOf("--seconds", values.seconds, { least: 0.001, most: 3_600, isWhole: false }),
     beside: beside === undefined ? undefined : resolve(beside),
   };
 }
@@ -61,14 +61,6 @@ function readParts(names: readonly string[], known: readonly Part[]): { scope: S
   if (unknown.length > 0)
     throw new RangeError(`no part is called ${unknown.join(", ")}; there are ${[...scopes, ...known.map(({ name }) => name)].join(", ")}`);
   return { scope: "usual", parts: names };
-}
-
-function positive(name: string, text: string | undefined, fits: (value: number) => boolean): number | undefined {
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (!(value > 0) || !fits(value))
-    throw new RangeError(`--${name} must be a ${name === "rounds" ? "whole" : "positive"} number, not ${text}`);
-  return value;
 }
 
 export function usage(known: readonly Part[]): string {

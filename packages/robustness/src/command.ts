@@ -1,7 +1,7 @@
 // What the programs of this package share: arguments read or refused, progress, whole numbers.
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { readArguments } from "@palisade/testkit";
+import { numberOf, readArguments } from "@palisade/testkit";
 
 export type Values = Readonly<Record<string, string | boolean | undefined>>;
 
@@ -45,24 +45,19 @@ export function fileOf(values: Values, name: string): string | undefined {
   return file;
 }
 
-export function positive(values: Values, name: string, fallback: number): number {
-  const value = textOf(values, name);
-  const number = value === undefined ? fallback : Number(value);
-  if (!(number > 0 && Number.isFinite(number))) throw new RangeError(`--${name} must be a positive number, not ${value}`);
-  return number;
-}
-
-interface Whole {
+interface Range {
   readonly fallback: number;
   readonly least: number;
   readonly most: number;
+  readonly isWhole?: boolean;
 }
 
-export function wholeNumber(values: Values, name: string, { fallback, least, most }: Whole): number {
-  const number = positive(values, name, fallback);
-  if (!Number.isInteger(number) || number < least || number > most)
-    throw new RangeError(`--${name} is a whole number from ${least} to ${most}, not ${values[name]}`);
-  return number;
+export function numberFor(values: Values, name: string, { fallback, ...range }: Range): number {
+  return numberOf(`--${name}`, textOf(values, name), range) ?? fallback;
+}
+
+export function minutesOf(values: Values, fallback: number): number {
+  return numberFor(values, "minutes", { fallback, least: 0.01, most: 10_000, isWhole: false });
 }
 
 export function oneOf<T extends string>(name: string, value: string, known: readonly T[]): T {

@@ -6,7 +6,7 @@ import { appendFileSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PostgresServer, RedisFleet, withClient } from "@palisade/testkit";
 import { findAll, isBad, type Row, standsOut } from "./checkers/curves.js";
-import { fileOf, oneOf, positive, progressLines, runCommand, seedOf, textOf, whole, wholeNumber } from "./command.js";
+import { fileOf, minutesOf, numberFor, oneOf, progressLines, runCommand, seedOf, textOf, whole } from "./command.js";
 import { waited } from "./history.js";
 import { type Soaked, soakReport, titleOf } from "./report.js";
 import { Closers, run } from "./runs/run.js";
@@ -254,10 +254,10 @@ const ordinary: readonly (readonly [string, Disturb])[] = [
 
 process.exitCode = await runCommand(usage, process.argv.slice(2), (values) => {
   const asked: SoakAsked = {
-    minutes: positive(values, "minutes", 30),
-    perSecond: positive(values, "rate", 100),
+    minutes: minutesOf(values, 30),
+    perSecond: numberFor(values, "rate", { fallback: 100, least: 1, most: 100_000, isWhole: false }),
     // One is stopped now and then, and one never.
-    clients: wholeNumber(values, "clients", { fallback: 4, least: 2, most: 64 }),
+    clients: numberFor(values, "clients", { fallback: 4, least: 2, most: 64 }),
     seed: seedOf(values),
     leaks: (textOf(values, "leak")?.split(",") ?? []).map((name) => oneOf("leak", name, leaks)),
     json: fileOf(values, "json"),

@@ -28,9 +28,8 @@ describe("the command line of the benchmark", () => {
   test.for<readonly [string[], RegExp]>([
     [["unheard-of"], /^no part is called unheard-of; there are quick, usual, all, headline/],
     [["quick", "ordinary"], /^quick is a set of parts: name it alone$/],
-    [["--rounds", "0"], /^--rounds must be a whole number, not 0$/],
-    [["--rounds", "1.5"], /^--rounds must be a whole number, not 1.5$/],
-    [["--seconds", "soon"], /^--seconds must be a positive number, not soon$/],
+    [["--rounds", "1.5"], /^--rounds takes a whole number from 1 to 1000, not "1.5".$/],
+    [["--seconds", "soon"], /^--seconds takes a number from 0.001 to 3600, not "soon".$/],
     [["--json", "/no/such/folder/results.json"], /^--json .*: there is no folder for it$/],
     [["--from", "/no/such/results.json", "--write"], /^--from .*: there is no such file$/],
     [["--from", tmpdir(), "headline"], /^--from shows an earlier run/],

@@ -3,7 +3,7 @@
 // must do.
 import { setTimeout as sleep } from "node:timers/promises";
 import { gatewayProgram, RedisFleet, startNode } from "@palisade/testkit";
-import { positive, shortOr, type Values, wholeNumber } from "../command.js";
+import { minutesOf, numberFor, shortOr, type Values } from "../command.js";
 import type { Plan } from "../faults/schedule.js";
 import { clientNumber, journalName } from "../history.js";
 import { citusFaults, PairStore, patroniFaults, startCitusStore, startPatroniStore } from "../servers/stores.js";
@@ -18,7 +18,7 @@ const COMMON = `  --seed S           what to repeat (from the clock)
   --json FILE        the report and the whole history as JSON`;
 const RECOVERY_MS = 60_000;
 const NODES = 5;
-const clientsOf = (values: Values, usual: number): number => wholeNumber(values, "clients", { fallback: usual, least: 2, most: 64 });
+const clientsOf = (values: Values, usual: number): number => numberFor(values, "clients", { fallback: usual, least: 2, most: 64 });
 
 /** Servers beside the members, where these change. */
 const SPARES = 2;
@@ -39,7 +39,7 @@ npm run faults -- --lock [options]   the lock alone; --lock --help shows its opt
 npm run faults -- --sim [options]    the lock's code in a simulated world`,
   profile: ({ seed, isControl }, values) => {
     const clients = clientsOf(values, 10);
-    const durationMs = positive(values, "minutes", shortOr(values, "minutes") ? 1.5 : 5) * 60_000;
+    const durationMs = minutesOf(values, shortOr(values, "minutes") ? 1.5 : 5) * 60_000;
     const changesMembers = values.members === true;
     const servers = changesMembers ? NODES + SPARES : NODES;
     return {
@@ -115,7 +115,7 @@ function storeProfile(values: Values, start: FaultProfile["start"], clients: num
     slowMs: { least: 40, most: 40 },
     beyondQuorum: 0,
   };
-  const rounds = wholeNumber(values, "rounds", { fallback: shortOr(values, "rounds") ? 1 : 3, least: 1, most: 1_000 });
+  const rounds = numberFor(values, "rounds", { fallback: shortOr(values, "rounds") ? 1 : 3, least: 1, most: 1_000 });
   return { ...documented, plan, limit: 1, rounds, start, traffic: async () => undefined };
 }
 
@@ -192,9 +192,9 @@ export const lockFaults: FaultCommand = {
 ${COMMON}`,
   profile: ({ seed, isControl }, values) => {
     const isShort = values.short === true;
-    const processes = wholeNumber(values, "processes", { fallback: 16, least: 1, most: 1_000 });
-    const leases = wholeNumber(values, "leases", { fallback: isShort ? 60 : 1_000, least: 1, most: 1_000_000 });
-    const limitMs = positive(values, "minutes", isShort ? 0.45 : 30) * 60_000;
+    const processes = numberFor(values, "processes", { fallback: 16, least: 1, most: 1_000 });
+    const leases = numberFor(values, "leases", { fallback: isShort ? 60 : 1_000, least: 1, most: 1_000_000 });
+    const limitMs = minutesOf(values, isShort ? 0.45 : 30) * 60_000;
     const { maxTtlMs } = lockTimes;
     return {
       plan: {

@@ -106,6 +106,6 @@ describe("a run", { timeout: PATIENCE_MS }, () => {
 
 test.concurrent("arguments that make no sense are refused with a sentence, the usage and exit code 2", async () => {
   const { code, text } = await outcome("--minutes", "soon");
-  expect(text).toMatch(/^--minutes must be a positive number, not soon\n\nnpm run faults -- \[options\]/);
+  expect(text).toMatch(/^--minutes takes a number from 0.01 to 10000, not "soon".\n\nnpm run faults -- \[options\]/);
   expect(code).toBe(2);
 });

@@ -22,13 +22,13 @@ test.for<readonly [keyof typeof commands, string, object]>([
 });
 
 test.for<readonly [keyof typeof commands, string, RegExp]>([
-  ["system", "--minutes=-1", /^--minutes must be a positive number, not -1$/],
+  ["system", "--minutes=-1", /^--minutes takes a number from 0.01 to 10000, not "-1".$/],
   ["system", "--short --minutes 3", /^--short and --minutes are two answers to one question: give one of them.$/],
-  ["system", "--clients 1", /^--clients is a whole number from 2 to 64, not 1$/],
+  ["system", "--clients 1", /^--clients takes a whole number from 2 to 64, not "1".$/],
   ["system", "now", /Unexpected argument 'now'/],
   ["ha", "--minutes 2", /Unknown option '--minutes'/],
   ["citus", "--control", /Unknown option '--control'/],
-  ["lock", "--processes 1.5", /^--processes is a whole number from 1 to 1000, not 1.5$/],
+  ["lock", "--processes 1.5", /^--processes takes a whole number from 1 to 1000, not "1.5".$/],
 ])("%s %s is refused", ([name, line, sentence]) => {
   expect(() => reading(name, line)).toThrow(sentence);
 });
