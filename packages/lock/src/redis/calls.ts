@@ -32,20 +32,18 @@ const MAX_RESOURCES_PER_CALL = 1_024;
 export function endOfBatch(queue: readonly Request[], start: number): number {
   const first = queue[start];
   if (first === undefined) return start;
+  const { script, ttlOf, ticketOf } = first.verb;
   const resources = first.question.resources.length;
+  const ttlMs = ttlOf?.(first.question);
+  const ticket = ticketOf?.(first.question);
   const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL, start + Math.ceil(MAX_RESOURCES_PER_CALL / resources));
   let end = start + 1;
   for (; end < limit; end++) {
     const next = queue[end];
-    if (next?.verb.script !== first.verb.script || next.question.resources.length !== resources || !isAlike(next, first)) break;
+    if (next?.verb.script !== script || next.question.resources.length !== resources) break;
+    if (ttlOf?.(next.question) !== ttlMs || ticketOf?.(next.question) !== ticket) break;
   }
   return end;
-}
-
-/** In what all requests of one call share. */
-function isAlike({ verb, question }: Request, first: Request): boolean {
-  if (verb.ttlOf?.(question) !== first.verb.ttlOf?.(first.question)) return false;
-  return verb.ticketOf?.(question) === first.verb.ticketOf?.(first.question);
 }
 
 /**

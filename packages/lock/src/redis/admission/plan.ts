@@ -88,7 +88,7 @@ function unfounded(nodes: readonly SeenNode[], { seen, size, unseen }: FleetView
   if (remembering.length === 0 && seen.length === size) return { kind: "found", nodes };
   const reason =
     remembering.length > 0
-      ? `${remembering.join(" and ")} belongs to a fleet to which most nodes of this list do not belong by their memory or their addresses; correct the list`
+      ? `${remembering.join(" and ")} ${remembering.length === 1 ? "belongs" : "belong"} to a fleet to which most nodes of this list do not belong by their memory or their addresses; correct the list`
       : `a new fleet is founded only when all ${size} nodes can be reached; ${unseen.join(" and ")} ${unseen.length === 1 ? "is" : "are"} not; locker.fleet.foundWithout founds it all the same`;
   return { kind: "blocked", nodes, reason };
 }
