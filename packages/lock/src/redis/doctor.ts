@@ -11,7 +11,7 @@ import type { RedisFleet } from "./fleet.js";
 import type { RedisNode } from "./node.js";
 import { isAdmitted, type NodeStatus, status } from "./record.js";
 
-type Report = (finding: Omit<Finding, "node">) => void;
+type Report = (severity: Finding["severity"], code: string, said: Pick<Finding, "message" | "remedy">) => void;
 
 const SKEW_MS = 1_000;
 /** How long a node may take to confirm a subscription. */
@@ -36,25 +36,19 @@ function fleetFindings(fleet: RedisFleet): readonly Finding[] {
   const report = reporter(findings, "fleet");
   const { refusal, difference: message } = fleet;
   if (refusal !== undefined)
-    report({
-      severity: "error",
-      code: refusal.code,
+    report("error", refusal.code, {
       message: refusal.message,
       remedy: refusalRemedies[refusal.code],
     });
   if (message !== undefined)
-    report({
-      severity: "warning",
-      code: "members",
+    report("warning", "members", {
       message: `${message}; this process goes on with those that it can reach`,
       remedy: "Give this process the members of the fleet as its nodes.",
     });
   const nodes = fleet.members;
   if (nodes.length % 2 === 0) {
     const tolerated = nodes.length / 2 - 1;
-    report({
-      severity: "info",
-      code: "even_size",
+    report("info", "even_size", {
       message: `${nodes.length} nodes tolerate ${tolerated} failures, as many as ${nodes.length - 1} do`,
       remedy: "Use an odd number of nodes.",
     });
@@ -70,9 +64,7 @@ async function probeNode(fleet: RedisFleet, node: RedisNode): Promise<readonly F
     return findings;
   }
   if (node.exclusion !== undefined && fleet.refusal === undefined)
-    report({
-      severity: "error",
-      code: "fleet_mismatch",
+    report("error", "fleet_mismatch", {
       message: `it has no vote: ${node.exclusion}`,
       remedy: "Correct its address, or clear the server that answers there.",
     });
@@ -90,11 +82,9 @@ async function probeNode(fleet: RedisFleet, node: RedisNode): Promise<readonly F
     reportUnreachable(report, node, causeOf(error));
   }
   if (node.subscriptionTrouble !== undefined) {
-    report({
-      severity: "warning",
-      code: "subscription",
+    report("warning", "subscription", {
       message: `releases are not heard: ${node.subscriptionTrouble}`,
-      remedy: "Allow SUBSCRIBE on the channels {namespace}:lock:*.",
+      remedy: "Allow SUBSCRIBE on the channels {namespace}:inbox:*.",
     });
   }
   return findings;
@@ -108,9 +98,7 @@ function checkClock(
   const aheadMs = seen.timeMs > answeredAt ? seen.timeMs - answeredAt : Math.min(0, seen.timeMs - askedAt);
   if (Math.abs(aheadMs) < SKEW_MS) return;
   const direction = aheadMs > 0 ? "ahead of" : "behind";
-  report({
-    severity: "warning",
-    code: "clock_skew",
+  report("warning", "clock_skew", {
     message: `its clock is ${Math.abs(Math.round(aheadMs))} ms ${direction} ours`,
     remedy:
       "Synchronise the clocks (chrony, ntpd) by slewing. Tokens do not depend on it; times to live change while a clock is being set.",
@@ -121,9 +109,7 @@ function checkClock(
 function checkFloor(report: Report, { floor = 0 }: NodeStatus, nowMs: number): void {
   const aheadBy = floor - nowMs * TOKENS_PER_MS;
   if (aheadBy < SKEW_MS * TOKENS_PER_MS) return;
-  report({
-    severity: "warning",
-    code: "floor_ahead",
+  report("warning", "floor_ahead", {
     message: `its tokens are ${aheadBy} ahead of ${TOKENS_PER_MS} times the Unix time in milliseconds: more than ${TOKENS_PER_MS * 1_000} a second were spent, and after a total loss they would start so far below`,
     remedy: "Take fewer leases, or use the store's fences to find the highest token after a total loss.",
   });
@@ -137,9 +123,7 @@ function checkAdmission(report: Report, node: RedisNode, { blockedBecause }: Red
   }
   const wait = node.readyInMs === undefined ? "" : `, admitted in ${node.readyInMs} ms at the earliest`;
   const why = blockedBecause === undefined ? "" : `: ${blockedBecause}`;
-  report({
-    severity: "warning",
-    code: "quarantined",
+  report("warning", "quarantined", {
     message: `its memory is not believed, so it does not vote${wait}${why}`,
     remedy: "Wait, or bring the other nodes back.",
   });
@@ -151,9 +135,7 @@ async function checkSettings(report: Report, node: RedisNode, seen: NodeStatus):
   try {
     [policy, limit] = await Promise.all([node.connection.setting("maxmemory-policy"), node.connection.setting("maxmemory")]);
   } catch (error) {
-    report({
-      severity: "info",
-      code: "settings_hidden",
+    report("info", "settings_hidden", {
       message: `its settings cannot be read (${causeOf(error)})`,
       remedy: "Allow CONFIG GET, or check eviction and persistence by hand.",
     });
@@ -161,32 +143,24 @@ async function checkSettings(report: Report, node: RedisNode, seen: NodeStatus):
   }
   if (policy !== undefined && policy !== "noeviction") {
     const now = limit === "0" ? "; no memory limit is set, so nothing is evicted yet" : "";
-    report({
-      severity: limit === "0" ? "warning" : "error",
-      code: "eviction_policy",
+    report(limit === "0" ? "warning" : "error", "eviction_policy", {
       message: `maxmemory-policy is ${policy}: under memory pressure it deletes locks that are held, and counters${now}`,
       remedy: "CONFIG SET maxmemory-policy noeviction, and in the server's configuration.",
     });
   }
   if (seen.isReplicated) {
-    report({
-      severity: "info",
-      code: "replicated",
+    report("info", "replicated", {
       message:
         "a replica may take its place: asynchronous replication loses grants, so after a failover it does not vote until it has caught up",
       remedy: "None is needed; replicas add nothing that the other nodes do not give.",
     });
   } else if (!(await isDurable(node, seen))) {
-    report({
-      severity: "info",
-      code: "not_durable",
+    report("info", "not_durable", {
       message: "it may forget what it answered: after a restart it does not vote until it has caught up",
       remedy: "For a restart without that wait: appendonly yes, appendfsync always, no-appendfsync-on-rewrite no.",
     });
   } else if (!seen.wasDurable && !node.isQuarantined) {
-    report({
-      severity: "info",
-      code: "not_durable",
+    report("info", "not_durable", {
       message: "it is durable now but was not when it was admitted, so its next restart counts as a loss of memory",
       remedy: "None is needed.",
     });
@@ -212,16 +186,14 @@ const troubles: readonly (readonly [cause: string, code: string, remedy: string]
 
 function reportUnreachable(report: Report, { address }: RedisNode, cause: string): void {
   const [, code, remedy] = troubles.find(([start]) => cause.startsWith(start)) ?? [];
-  report({
-    severity: "error",
-    code: code ?? "unreachable",
+  report("error", code ?? "unreachable", {
     message: `${address}: ${cause}`,
     remedy: remedy ?? "Start it, or correct its address; check the network between.",
   });
 }
 
 function reporter(findings: Finding[], node: string): Report {
-  return (finding) => findings.push({ ...finding, node });
+  return (severity, code, said) => findings.push({ severity, node, code, ...said });
 }
 
 const RESOURCE = "palisade:doctor";
