@@ -2,8 +2,12 @@
 // that stops half-way leaves behind.
 import type { RedisNode as TestNode } from "@palisade/testkit";
 import { describe, expect, type StartFleet, test } from "@palisade/testkit/vitest";
+import { onTestFinished } from "vitest";
 import { keysOf } from "../../../src/protocol/verbs.js";
+import { agree } from "../../../src/redis/admission/members.js";
+import { readStatuses } from "../../../src/redis/admission/steps.js";
 import type { ScriptCall } from "../../../src/redis/calls.js";
+import { RedisFleet } from "../../../src/redis/fleet.js";
 import { scripts } from "../../../src/redis/lua.generated.js";
 import {
   accept,
@@ -19,7 +23,7 @@ import {
   readAdmissionRecord,
   status,
 } from "../../../src/redis/record.js";
-import { asking, heldBack, type Opened, opened } from "./opened-fleet.js";
+import { asking, heldBack, type Opened, opened, patience } from "./opened-fleet.js";
 
 const namespace = "change";
 const keys = keysOf(namespace);
@@ -154,6 +158,24 @@ describe("a change", () => {
     await expect.poll(() => it.lock.fleet.members()?.generation, soon).toBe(2);
     expect(it.lock.fleet.nodes).toHaveLength(2);
     for (const server of [n1, n2]) await expect.poll(async () => isAdmitted(await statusOf(server)), soon).toBe(true);
+  });
+
+  test("M1 that a majority has accepted is carried on, whatever a changer wishes that comes after it", patient, async ({ fleet }) => {
+    await using it = await founded(fleet);
+    const [n1, n2, n3] = it.servers;
+    const next = await without(it, n3);
+    await it.lock.fleet.close(); // It would finish the change by itself.
+    for (const server of [n1, n2]) {
+      const { noted } = await promises(server, 10);
+      expect(await accepts(server, next, { ballot: 10, noted })).toMatchObject({ kind: "accepted" });
+    }
+    const later = new RedisFleet({ ...patience, nodes: it.urls.slice(0, 3), namespace, maxTtlMs });
+    onTestFinished(() => later.close());
+    await Promise.all(later.configured.map((node) => node.met()));
+    const statuses = await readStatuses(later);
+    later.look();
+    const outcome = await agree(later, statuses, (present) => changed(present, { maxTtlMs: 400 }));
+    expect(outcome).toEqual({ kind: "agreed", roster: next });
   });
 
   test("M1 that was left half-way is done by asking again, and taken back by asking for the contrary", patient, async ({ fleet }) => {

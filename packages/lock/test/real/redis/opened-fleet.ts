@@ -57,17 +57,23 @@ class Recorder {
   }
 }
 
+/** Of a fleet that is given time. */
+export const patience = {
+  nodeTimeoutMs: 10_000,
+  connectTimeoutMs: 10_000,
+  maxTtlMs: 60_000,
+  retentionMs: 60_000,
+  clock: systemClock(),
+  onEvent: (): void => {},
+};
+
 /** Opens and waits for nothing. */
 export function open(urls: readonly ServerSource[], options: Partial<FleetOptions> & Pick<FleetOptions, "namespace">): Opened {
   const recorder = new Recorder();
   const reports = recorder.fromNow();
   const fleet = openFleet({
+    ...patience,
     nodes: urls,
-    nodeTimeoutMs: 10_000,
-    connectTimeoutMs: 10_000,
-    maxTtlMs: 60_000,
-    retentionMs: 60_000,
-    clock: systemClock(),
     onEvent: (event) => recorder.record(event),
     ...options,
   });
