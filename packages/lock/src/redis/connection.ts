@@ -82,6 +82,8 @@ export class Connection {
    */
   #greeting = 0;
   #greetings = 0;
+  /** How many greetings the server has refused since it answered one. */
+  #refusals = 0;
   #runId: string | undefined;
   #scripts: TaughtScripts | undefined;
   #teaching: Promise<void> | undefined;
@@ -214,6 +216,7 @@ export class Connection {
       if (greeting !== this.#greeting || this.#state !== "down") return;
       this.#clock.clearTimer(this.#timer);
       this.#state = "up";
+      this.#refusals = 0;
       this.#settings.onUp(answer);
       this.#met?.();
     };
@@ -228,7 +231,7 @@ export class Connection {
       this.#clock.clearTimer(this.#timer);
       this.#down(cause);
       // The server refuses for now (loading, a replica, a missing permission): ask again.
-      this.#timer = this.#clock.setBackgroundTimer(retryDelayMs(this.#greetings + 2, this.#clock), () => this.#greet());
+      this.#timer = this.#clock.setBackgroundTimer(retryDelayMs(++this.#refusals + 2, this.#clock), () => this.#greet());
     };
   }
 

@@ -76,6 +76,26 @@ test.for(endings)("W1 of a lock that %s those that wait are told if a quorum had
   expect(nodes[0]?.releases.map((question) => question.tells)).toEqual([tells]);
 });
 
+test("W1 a lock of a caller that gives up is given back by the nodes that granted it, where other nodes are members by then", async () => {
+  const aborter = new AbortController();
+  const answers: (() => void)[] = [];
+  const grants = (...names: string[]): ScriptedNode[] =>
+    names.map(
+      (name) => new ScriptedNode(name, { grant: (node) => new Promise((resolve) => answers.push(() => resolve(node.granted(7)))) }),
+    );
+  const [asked, members] = [grants("n1", "n2", "n3"), grants("n4", "n5", "n6")];
+  const state = stateOf(asked);
+  const request = readLeaseRequest("acquire", state.policy, { resources: "r", options: { signal: aborter.signal } });
+  const acquiring = new AcquireCalls(state, introduced).waitFor(request);
+  await microtasks();
+  state.nodes = members;
+  for (const answer of answers) answer();
+  aborter.abort("enough");
+  await expect(acquiring).rejects.toMatchObject({ code: "LOCK_ABORTED" });
+  await state.inFlight.idle();
+  expect([...asked, ...members].map((node) => node.asked.join())).toEqual([...Array(3).fill("grant,release"), "", "", ""]);
+});
+
 test("a caller behind a crowd waits for waitMs, and for one request's time at least, and is told why it failed", async () => {
   const { ask, clock } = crowded();
   const [one, other] = [ask("r", { waitMs: 0 }), ask("s", { waitMs: 400 })];
