@@ -94,7 +94,14 @@ export class Dispatcher {
       this.#serving.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
     }
-    this.#finish(route.name, context, result);
+    try {
+      this.#finish(route.name, context, result);
+    } finally {
+      endWork(request.socket);
+      this.#serving.budget.give(context.heldBytes);
+      this.#inFlight -= 1;
+      if (this.#inFlight === 0) this.#onIdle?.();
+    }
   }
 
   /** Who is asking, or why nobody is heard. */
@@ -118,7 +125,7 @@ export class Dispatcher {
 
   #finish(route: string, context: RequestContext, result: Result): void {
     const { request, response, requestId } = context;
-    const { budget, log, metrics, refusals } = this.#serving;
+    const { log, metrics, refusals } = this.#serving;
     const neverToldToGoOn = awaitsContinue.has(request);
     if (this.#state !== "open") markEnding(request.socket);
     if (this.#state !== "open" || neverToldToGoOn) response.shouldKeepAlive = false;
@@ -126,8 +133,6 @@ export class Dispatcher {
     if (result instanceof Problem) sendProblem(response, result, requestId);
     else if (result instanceof EventStream) beginStream(response, result, requestId);
     else sendAnswer(response, result, requestId);
-    endWork(request.socket);
-    budget.give(context.heldBytes);
     const outcome = result instanceof Problem ? result.code : "ok";
     const facts = result instanceof Problem ? result.facts : noFacts;
     if (result instanceof Problem) noteRefused(refusals, result, context);
@@ -144,8 +149,6 @@ export class Dispatcher {
       const line = { ...who, durationMs: Math.round(durationMs * 100) / 100, ...traceOf(context.headers.traceparent) };
       log[level](line, outcome === "ok" ? "answered" : "refused");
     }
-    this.#inFlight -= 1;
-    if (this.#inFlight === 0) this.#onIdle?.();
   }
 }
 

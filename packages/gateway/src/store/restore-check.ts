@@ -28,7 +28,9 @@ export class RestoreCheck {
   /** The database that the nodes were asked about, and the highest beat seen by them or by us. */
   #known: { readonly id: string; beat: number } | undefined;
   #recalledAt = Number.NEGATIVE_INFINITY;
+  #hasFault = false;
   #hasAcknowledged = false;
+  #looking: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(marks: Marks, unreachable: "refuse" | "accept") {
@@ -41,24 +43,44 @@ export class RestoreCheck {
     return this.#known?.beat ?? 0;
   }
 
+  /** The last look found one: a connection that was opened before must not be written through. */
+  get hasFault(): boolean {
+    return this.#hasFault;
+  }
+
   /**
    * Why this database must not be written through; undefined when it may. The nodes are asked each
    * time: other gateways may have seen more of it.
    */
   async fault(query: Query): Promise<string | undefined> {
+    const found = await this.#look(query);
+    this.#hasFault = found !== undefined;
+    return found;
+  }
+
+  async #look(query: Query): Promise<string | undefined> {
     const [first] = await query(LOOK);
     if (first === undefined) return "palisade.lineage has no row";
     const unknown = await this.#recall(String(first.id));
     if (unknown !== undefined) return unknown;
+    const known = this.#knownOf(first);
+    const least = known?.beat ?? 0;
     // Looked at again: a beat that another gateway has counted meanwhile is remembered already.
-    const row = Number(first.beat) < this.least ? (await query(LOOK))[0] : first;
-    const beat = Number(row?.beat);
-    if (row?.is_moved === true) return `it was restored into another cluster: ${remedy}`;
-    if (beat < this.least) return `it was restored: it is at beat ${beat}, and was at ${this.least} before: ${remedy}`;
-    if (this.#known !== undefined) this.#known.beat = beat;
+    const row = Number(first.beat) < least ? (await query(LOOK))[0] : first;
+    if (row === undefined || row.id !== first.id) return "the row of palisade.lineage was taken away or replaced";
+    const beat = Number(row.beat);
+    if (row.is_moved === true) return `it was restored into another cluster: ${remedy}`;
+    if (!(beat >= least)) return `it was restored: it is at beat ${beat}, and was at ${least} before: ${remedy}`;
+    if (known === undefined) return undefined; // Nobody was asked: that says nothing for own tables.
+    known.beat = Math.max(known.beat, beat);
     // Transactions on the user's own tables wait for this word.
-    if (row?.is_confirmed === false) await query(`select palisade.confirm_lineage(${this.least})`);
+    if (row.is_confirmed === false) await query(`select palisade.confirm_lineage(${least})`);
     return undefined;
+  }
+
+  /** Undefined while the nodes were not heard about this database. */
+  #knownOf(row: Readonly<Record<string, unknown>> | undefined) {
+    return this.#known?.id === row?.id ? this.#known : undefined;
   }
 
   /** Behind a pooler, before a statement: `least` is what the nodes remembered a moment ago. */
@@ -85,14 +107,17 @@ export class RestoreCheck {
   }
 
   /**
-   * Each second counts a beat if writes were acknowledged, and looks whether the server was started
-   * anew, which behind a pooler no beat tells: transactions on the user's own tables wait until a
-   * gateway has confirmed that. `beat` counts one and answers how many there are, unless it cannot.
+   * Each second counts a beat if writes were acknowledged, and looks at what no new connection may
+   * tell: a server that was started anew behind a pooler, whose own tables wait to be confirmed; a row
+   * that is gone; nodes that were away when the first connection was accepted. `beat` counts one and
+   * answers how many there are, unless it cannot.
    */
   start(pool: ReadPool, beat: () => Promise<number | undefined>): void {
     this.#timer = setInterval(() => {
       if (this.#hasAcknowledged) void this.#beat(beat);
-      void this.#confirm(pool);
+      this.#looking ??= this.#lookIfDue(pool).finally(() => {
+        this.#looking = undefined;
+      });
     }, BEAT_EVERY_MS);
     this.#timer.unref();
   }
@@ -101,10 +126,10 @@ export class RestoreCheck {
     clearInterval(this.#timer);
   }
 
-  async #confirm(pool: ReadPool): Promise<void> {
+  async #lookIfDue(pool: ReadPool): Promise<void> {
     await pool.read(async (db) => {
       const [row] = await rowsOf(db, LOOK);
-      if (row?.is_confirmed === false) await this.fault((text) => rowsOf(db, text));
+      if (row?.is_confirmed !== true || this.#knownOf(row) === undefined) await this.fault((text) => rowsOf(db, text));
     });
   }
 

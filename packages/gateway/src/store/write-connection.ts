@@ -162,6 +162,7 @@ export class WriteConnection {
     if (this.#busy) throw new Error("invariant: one statement at a time on a connection");
     this.#busy = true;
     try {
+      if (this.#options.restoreCheck?.hasFault === true) this.destroy(); // Opening looks again.
       // The caller's statement was made for it, a moment ago.
       const engine = this.#engine;
       const opened = this.#client ?? (await this.#open());

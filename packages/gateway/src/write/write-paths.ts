@@ -109,7 +109,8 @@ export class WritePaths {
   /** Counts a beat in the database (store/restore-check.ts); undefined where it could not. */
   async beat(): Promise<number | undefined> {
     const done = await this.whole.line.use([], async (connection) => ({ kind: "done" as const, reply: await connection.run(BEAT) }));
-    return done.kind === "done" && "rows" in done.reply ? Number(done.reply.rows[0]?.[0]) : undefined;
+    const [beat] = (done.kind === "done" && "rows" in done.reply ? done.reply.rows[0] : undefined) ?? [];
+    return typeof beat === "number" ? beat : undefined; // Null where the lineage has no row.
   }
 
   #of(worker: number): WritePath {

@@ -215,6 +215,25 @@ describe("requests in a row on one connection", () => {
   });
 });
 
+test("a connection that is kept gathers no listeners, whatever its requests are answered", async ({ gateway }) => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => void warnings.push(warning);
+  process.on("warning", note);
+  const connection = new RawConnection(gateway.url);
+  const name = uniqueName();
+  const paths = [name, `${name}/none`, "%zz"];
+  for (let at = 0; at < 40; at++) {
+    const id = `X-Request-Id: n${at}.\r\n`;
+    const path = paths[at % paths.length];
+    connection.send(at % 2 === 0 ? `${head(path ?? "", { more: id })}{}` : `GET /v1/resources/${path} HTTP/1.1\r\nHost: a\r\n${id}\r\n`);
+    await connection.receives(new RegExp(`n${at}\\.\r\n(?:.+\r\n)*\r\n`, "i"));
+  }
+  connection.socket.destroy();
+  process.off("warning", note);
+  expect(statusesOf(connection)).toHaveLength(40);
+  expect(warnings).toEqual([]);
+});
+
 describe("Expect: 100-continue", () => {
   test("is granted only once the header is found to be good", async ({ gateway }) => {
     const name = uniqueName();

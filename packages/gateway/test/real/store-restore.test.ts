@@ -292,3 +292,70 @@ test("G7 while the lock cannot be asked what the database had, a new gateway wri
   const open = await site.open({ marks: silent, verify: undefined, verifyUnreachable: "accept" });
   expect(await open.write(put("r", 1, "1"))).toMatchObject({ kind: "accepted" });
 });
+
+/** Marks that cannot be asked until `answer` is called. */
+function silentAtFirst({ locker }: Site) {
+  let isSilent = true;
+  const mark = (...asked: Parameters<typeof locker.fleet.mark>) =>
+    isSilent ? Promise.reject(new Error("no quorum")) : locker.fleet.mark(...asked);
+  const answer = () => {
+    isSilent = false;
+  };
+  return { config: { marks: { mark }, verifyUnreachable: "accept" } as const, answer };
+}
+
+test("G7 a gateway that opened without the nodes' word counts beats as soon as they can be asked, and nobody has to probe it", async ({
+  site,
+}) => {
+  const { config, answer } = silentAtFirst(site);
+  const store = await site.open({ ...config, verify: undefined });
+  expect(await store.write(put("r", 1, "1"))).toMatchObject({ kind: "accepted" });
+  answer();
+  await site.beatAbove(1);
+});
+
+test("G7 a connection that was opened without the nodes' word is given up when they say that the database was restored", async ({
+  site,
+}) => {
+  const { older } = await writeAfterBackup(site);
+  await site.server.restoreBackup();
+  const { config, answer } = silentAtFirst(site);
+  const store = await site.open({ ...config, verify: undefined });
+  expect(await store.write(put("other", 1, "1"))).toMatchObject({ kind: "accepted" });
+  // What the operator chose is about writes through the gateway: own tables wait for the nodes' word.
+  await expect(site.writeOwn(older.token)).rejects.toMatchObject({ code: "not_recovered" });
+  answer();
+  const late = async () => {
+    site.aSecondLater();
+    return await store.write(put("other", 1, "2"));
+  };
+  await expect.poll(late, { interval: 20, timeout: 30_000 }).toMatchObject(refused);
+  await site.recovered();
+  expect(await store.write(put("other", 1, "3"))).not.toMatchObject(refused);
+});
+
+test("G7 a database whose lineage is gone is not written through, neither over open connections nor behind a pooler", async ({ site }) => {
+  const pooler = await Pgbouncer.start({ databaseUrl: site.server.url, mode: "transaction" });
+  try {
+    const direct = await site.open({ verify: undefined });
+    const pooled = await site.open({ databaseUrl: pooler.urlOf(site.server.url), verify: undefined });
+    for (const store of [direct, pooled]) expect(await store.write(put("r", 1, "1"))).toMatchObject({ kind: "accepted" });
+    await site.query("delete from palisade.lineage");
+    expect(await pooled.write(put("r", 1, "2"))).toMatchObject(refused);
+    const late = async () => {
+      site.aSecondLater();
+      return await direct.write(put("r", 1, "3"));
+    };
+    await expect.poll(late, { interval: 20, timeout: 30_000 }).toMatchObject(refused);
+    await pooled.close();
+  } finally {
+    await pooler.stop();
+  }
+});
+
+test("G7 without a lineage the floor of a recovery is unknown, and no name that is new is written", async ({ site }) => {
+  await site.recovered();
+  await site.query("delete from palisade.lineage");
+  const forgetful = await site.open({ marks: undefined, verify: undefined });
+  expect(await forgetful.write(put("orders/9", 1, "1"))).not.toMatchObject({ kind: "accepted" });
+});

@@ -122,10 +122,7 @@ export class RawConnection {
   async receives(pattern: RegExp): Promise<void> {
     while (!pattern.test(this.received)) {
       if (this.socket.closed) throw new Error(`the connection was closed before ${String(pattern)}; received: ${this.received}`);
-      await new Promise((resolve) => {
-        this.socket.once("data", resolve);
-        this.socket.once("close", resolve);
-      });
+      await Promise.race([new Promise((resolve) => this.socket.once("data", resolve)), this.closed]);
     }
   }
 }

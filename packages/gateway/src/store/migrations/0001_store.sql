@@ -166,9 +166,8 @@ revoke execute on function palisade.beat() from public;
 -- Behind a pooler, part of the transaction of every write. PLS10: the database has lost beats.
 create function palisade.demand_beat(demanded bigint) returns void language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
-  known bigint;
+  known bigint := coalesce((select lineage.beat from palisade.lineage), 0);
 begin
-  select lineage.beat into known from palisade.lineage;
   if known < $1 then
     raise exception 'this database is at beat %, and was at % before: it was restored', known, $1 using errcode = 'PLS10';
   end if;
@@ -181,7 +180,7 @@ create function palisade.refuse_below_floor() returns trigger language plpgsql s
 declare
   lowest bigint;
 begin
-  select lineage.fence_floor into lowest from palisade.lineage;
+  select lineage.fence_floor into strict lowest from palisade.lineage;
   if new.token <= lowest and not exists (select from palisade.resources as stored where stored.resource = new.resource) then
     raise exception 'token % for % is stale: after a recovery the fence of a new resource stands at %', new.token, new.resource, lowest
       using errcode = 'PLS01', detail = lowest::text, hint = 'The lease is lost for good: stop, do not retry.';

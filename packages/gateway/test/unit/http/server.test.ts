@@ -6,6 +6,9 @@ import type { AddressInfo } from "node:net";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createAdminApp } from "../../../src/http/admin.js";
+import { Answer } from "../../../src/http/answer.js";
+import { BodyBudget } from "../../../src/http/body.js";
+import { Dispatcher, RateLimit, type Serving } from "../../../src/http/dispatcher.js";
 import { httpClassesFor } from "../../../src/http/server.js";
 
 let server: Server;
@@ -80,5 +83,25 @@ test("a request reaches Express with the prototype that Express is about to set,
   const answer = await fetch(`http://127.0.0.1:${(api.address() as AddressInfo).port}/x`);
   expect(await answer.json()).toEqual({ path: "/x", same: true });
   expect(seen.map((prototype, at) => prototype === [app.request, app.response][at % 2])).toEqual([true, true, true, true]);
+  await new Promise((resolve) => api.close(resolve));
+});
+
+test("G6 an answer that cannot be sent holds up no drain, and its body no budget", async () => {
+  const budget = new BodyBudget(100);
+  const dispatcher = new Dispatcher({ budget, rateLimit: new RateLimit(0) } as Serving);
+  const handler = (context: { heldBytes: number }) => {
+    context.heldBytes = budget.tryTake(100) ? 100 : 0;
+    return new Answer(200, undefined, { headers: ["X-Broken", "two\r\nlines"] });
+  };
+  const ends: Promise<void>[] = [];
+  const api = createServer((request, response) => {
+    ends.push(dispatcher.serve({ name: "broken", isOpen: true, handler }, request, response).finally(() => response.destroy()));
+    ends[0]?.catch(() => undefined);
+  });
+  await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
+  await expect(fetch(`http://127.0.0.1:${(api.address() as AddressInfo).port}/`)).rejects.toThrow();
+  await expect(ends[0]).rejects.toThrow(/Invalid character/);
+  expect([dispatcher.inFlight, budget.heldBytes]).toEqual([0, 0]);
+  await dispatcher.drain();
   await new Promise((resolve) => api.close(resolve));
 });
