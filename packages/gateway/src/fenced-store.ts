@@ -41,7 +41,8 @@ import { type Marks, RestoreCheck } from "./store/restore-check.js";
 import { type Durability, durabilityDemand } from "./store/session.js";
 import { type Held, type Line, LOCK_TIMED_OUT } from "./store/slots.js";
 import type { BatchEvent } from "./write/group-commit.js";
-import { RaiseCheck, type RaiseEvent, WriteVerifier } from "./write/raise-check.js";
+import { RaiseCheck, type RaiseEvent } from "./write/raise-check.js";
+import { VerifiedWrites } from "./write/verified-writes.js";
 import { WritePaths } from "./write/write-paths.js";
 
 export type { VerifyToken } from "./fence/verdict.js";
@@ -127,7 +128,7 @@ class PostgresStore implements FencedStore {
   readonly #reads: ResourceReads;
   readonly #engine: EngineWatch;
   readonly #paths: WritePaths;
-  readonly #verifier: WriteVerifier;
+  readonly #writes: VerifiedWrites;
   readonly #restoreCheck: RestoreCheck | undefined;
   readonly #observe: (event: StoreEvent) => void;
   /** The error last reported: one statement may have ended many writes. */
@@ -156,7 +157,7 @@ class PostgresStore implements FencedStore {
     this.#observe = observe;
     this.#restoreCheck?.start(this.#pool, () => this.#paths.beat());
     const raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
-    this.#verifier = new WriteVerifier(this.#paths, raises);
+    this.#writes = new VerifiedWrites(this.#paths, raises);
     this.#retention = forgetOld({ pool: this.#pool, historyRetentionMs: limits.historyRetentionMs, onError: onIdleError });
   }
 
@@ -164,14 +165,14 @@ class PostgresStore implements FencedStore {
     checkWrite(request);
     const [tooLarge] = tooLargeToPut([request], this.#limits.documentLimitBytes);
     if (tooLarge !== undefined) return tooLarge.refusal;
-    return this.#reportedIfUnavailable(await this.#verifier.write(request));
+    return this.#reportedIfUnavailable(await this.#writes.write(request));
   }
 
   async transaction(request: TransactionRequest): Promise<TransactionVerdict> {
     checkTransaction(request);
     const tooLarge = tooLargeToPut(request.operations, this.#limits.documentLimitBytes);
     if (tooLarge.length > 0) return { kind: "refused", refusals: tooLarge };
-    return this.#reportedIfUnavailable(await this.#verifier.transaction(request));
+    return this.#reportedIfUnavailable(await this.#writes.transaction(request));
   }
 
   #reportedIfUnavailable<V extends Verdict | TransactionVerdict>(verdict: V): V {

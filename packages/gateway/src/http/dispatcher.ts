@@ -1,4 +1,4 @@
-// What every request passes: header count, credential, rate and capacity, and the resource that it
+// What every request passes: header count, capacity, credential and rate, and the resource that it
 // names, before its route runs; one answer, one count and one log line after it. Nothing thrown here
 // leaves a request unanswered.
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -86,7 +86,7 @@ export class Dispatcher {
     const context = new RequestContext(request, response);
     let result: Result;
     try {
-      const known = route.isOpen === true ? noPrincipal : this.#admit(context);
+      const known = route.isOpen === true ? noPrincipal : this.#identify(context);
       const caller = known instanceof Promise ? await known : known;
       context.span = tracing.spans?.request(request, route.path);
       result = caller instanceof Problem ? caller : await this.#answer(route, context, caller);
@@ -105,7 +105,7 @@ export class Dispatcher {
   }
 
   /** Who is asking, or why nobody is heard. */
-  #admit({ request, headers }: RequestContext): Principal | Problem | Promise<Principal | Problem> {
+  #identify({ request, headers }: RequestContext): Principal | Problem | Promise<Principal | Problem> {
     if (tooManyHeaders(request)) return new Problem("headers_too_many", "The request has too many header lines.");
     if (this.#state === "refusing" || (this.#state !== "open" && !canBeAnswered(request.socket)))
       return notApplied("unavailable", "The gateway is shutting down.");

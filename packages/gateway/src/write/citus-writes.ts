@@ -5,7 +5,7 @@
 // without a second phase; only a transaction over several workers has one.
 import { type Failure, isRace } from "../fence/failure.js";
 import type { BoundStatement, Reply, Row, Run, WriteConnection } from "../store/write-connection.js";
-import { admits, type Explanation, type FencedRow, mayMakeRow, raisesNothing, type StoredState } from "./condition.js";
+import { admits, type Explanation, type FencedRow, mayMakeRow, raiseIsAllowed, type StoredState } from "./condition.js";
 import { documentsOf, mergedRows } from "./patches.js";
 import type { FencedWrites, WritesForm } from "./plain-writes.js";
 import { answerColumns, arrayOf, effect, named, ONE_REQUEST, type QueuedRow, type Statement, valuesOf } from "./statement.js";
@@ -37,7 +37,7 @@ const returned = (form: WritesForm): string => `
 const updateText = (form: WritesForm): string => `
   update palisade.resources as stored set ${effect("request")}
   from ${ONE_REQUEST}
-  where stored.resource = $1 and ${raisesNothing("stored")} and ${admits("stored", "request")}${returned(form)}`;
+  where stored.resource = $1 and ${raiseIsAllowed("stored")} and ${admits("stored", "request")}${returned(form)}`;
 
 /** For a row that may be made, if it is not there. */
 const upsertText = (form: WritesForm): string => `

@@ -25,6 +25,7 @@ import type { Reply, WriteConnection } from "../store/write-connection.js";
 //   This is the one that counts (G1): it is the newest, and the row cannot change before this
 //   statement commits. The fence must therefore live in this row: read from another table, it would
 //   come from the snapshot, and token 34 would overwrite what token 35 wrote.
+// A request expects a revision, 0 for no document, -1 for any document, or null for nothing.
 export const admits = (row: "seen" | "stored", request: "request" | "excluded") => `
       ${row}.token <= ${request}.token
       and (${row}.token < ${request}.token or ${request}.seq = 0 or ${row}.seq < ${request}.seq)
@@ -33,7 +34,8 @@ export const admits = (row: "seen" | "stored", request: "request" | "excluded") 
         or ${request}.expected in (-1, ${row}.rev) and not ${row}.deleted)
       and (${request}.op in ('put', 'seal') or not ${row}.deleted)`;
 
-export const raisesNothing = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
+/** It raises nothing, or the lock was asked. */
+export const raiseIsAllowed = (row: "seen" | "stored") => `(request.verified or request.token <= ${row}.token)`;
 
 /** Without a row there is nothing to patch, delete or match; and a resource that has a row keeps it for ever. */
 const admitsNew = "request.verified and request.op in ('put', 'seal') and coalesce(request.expected, 0) = 0";
@@ -47,7 +49,7 @@ export function mayMakeRow({ request: { op, expected }, verified }: FencedRow): 
 export const passes = `
     case when seen.token is null
       then ${admitsNew}
-      else ${raisesNothing("seen")} and ${admits("seen", "request")}
+      else ${raiseIsAllowed("seen")} and ${admits("seen", "request")}
     end`;
 
 export interface FencedRow {

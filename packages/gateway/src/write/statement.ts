@@ -1,14 +1,15 @@
-// The statement of every fenced write; nothing else writes a resource. It compares the token with
-// the stored fence under the lock of the row that it changes, and relies on nothing read before.
+// The statement of every fenced write on plain Postgres: no other text of the gateway writes a
+// resource there. (Distributed tables have their own, citus-writes.ts; in the database
+// palisade.move_fence and palisade.guard move fences.) It compares the token with the stored fence
+// under the lock of the row that it changes, and relies on nothing read before.
 // Functions that take any type carry their schema: an overload in the search path could fit better.
 // READ COMMITTED, no surrounding transaction but that of a patch; no advisory lock, trigger or xmax.
 // All forms share the parameters, the condition (condition.ts) and the effect: for any resource or,
-// cheaper, for those known to have a row; for a list of writes or, cheaper, for one. Distributed
-// tables have their own: citus-writes.ts.
+// cheaper, for those known to have a row; for a list of writes or, cheaper, for one.
 import { createHash } from "node:crypto";
 import type { Expected } from "../fence/verdict.js";
 import { durabilityDemand } from "../store/session.js";
-import { admits, type FencedRow, passes, raisesNothing } from "./condition.js";
+import { admits, type FencedRow, passes, raiseIsAllowed } from "./condition.js";
 
 /** A row of a batch. */
 export interface QueuedRow extends FencedRow {
@@ -95,7 +96,7 @@ const update = (form: StatementForm): string => `
   update palisade.resources as stored set ${effect("request")}
   from ${requests(form)}
   where stored.resource = request.resource
-    and ${raisesNothing("stored")}
+    and ${raiseIsAllowed("stored")}
     and ${admits("stored", "request")}
     and ${isDurable(form)}`;
 
