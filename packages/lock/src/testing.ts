@@ -10,7 +10,7 @@ import type { GrantBallot } from "./protocol/ballot.js";
 import type { FleetState, NodeReport, OpenFleet, StoredLease } from "./protocol/fleet.js";
 import type { Locker } from "./protocol/locker.js";
 import type { LockNode, ReleaseListener } from "./protocol/node.js";
-import type { Answers, BallotOf, GrantQuestion, QuestionOf, Verb, Wait } from "./protocol/verbs.js";
+import { type Answers, type BallotOf, type GrantQuestion, type QuestionOf, RESERVED_MS, type Verb, type Wait } from "./protocol/verbs.js";
 
 const MAX_TTL_MS = 60_000;
 const FAKE_REPORT: NodeReport = {
@@ -133,8 +133,6 @@ export class FakeMemory {
 }
 
 const EPOCH = "fake";
-/** For how long a released lock is kept for the first one that waits. */
-const RESERVED_MS = 40;
 
 /**
  * One node in memory, which executes requests as the scripts on a Redis master do. The lockers of a

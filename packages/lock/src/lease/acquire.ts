@@ -55,7 +55,7 @@ class Acquisition implements Voters {
   #seals: (CountedSeal | undefined)[] = [];
   #outcome: Outcome | undefined;
   #allAnswered = false;
-  #onGrant: (() => void) | undefined;
+  #onAnyBallot: (() => void) | undefined;
   #onLate: ((node: number) => void) | undefined;
 
   constructor(locker: LockerState, wanted: Wanted) {
@@ -87,7 +87,7 @@ class Acquisition implements Voters {
       ask: (node) => (claim === undefined ? node.ask("grant", question) : node.ask("claim", claim)),
       judge: (ballots) => tallyGrants(ballots, this.#policy),
       onBallot: (awaited, node) => {
-        this.#onGrant?.();
+        this.#onAnyBallot?.();
         this.#onLate?.(node);
         if (awaited > 0) return;
         this.#allAnswered = true;
@@ -130,7 +130,7 @@ class Acquisition implements Voters {
     const { clock } = this.#locker;
     return new Promise((resolve) => {
       const timer = clock.setTimer(clock.monotonicMs() - this.#startMonotonicMs, resolve);
-      this.#onGrant = () => {
+      this.#onAnyBallot = () => {
         if (chooseToken(this.#grants, this.#policy).isOpen) return;
         clock.clearTimer(timer);
         resolve();
@@ -170,7 +170,7 @@ class Acquisition implements Voters {
     const leftMs = remainingMs(lastsMs, clock.monotonicMs() - startMonotonicMs, clock.wallMs() - startWallMs);
     if (leftMs < minValidityMs(ttlMs)) return this.#lose("too_slow", "no", leftMs);
     const granted = { resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, ticket: wait?.ticket };
-    return { kind: "won", ...granted, nodes: this.nodes, votes: this.#grants };
+    return { kind: "won", ...granted, nodes: this.nodes, ballots: this.#grants };
   }
 
   #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {
@@ -178,7 +178,8 @@ class Acquisition implements Voters {
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
     // Too slow: a quorum was kept from those that wait until now.
     const given = { resources: this.#wanted.resources, owner: this.#owner, tells: reason === "too_slow" };
-    this.#onLate = (this.#wanted.wait === undefined ? giveBack : giveBackAsAnswered)(this, given, this.#grants);
+    if (this.#wanted.wait === undefined) giveBack(this, given, this.#grants);
+    else this.#onLate = giveBackAsAnswered(this, given, this.#grants);
     const seals = castBallots(this.#seals);
     return { kind: "lost", reason, epochMoved: verdict === "epoch_moved", ballots, seals, grants, leftMs };
   }

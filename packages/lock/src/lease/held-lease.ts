@@ -25,7 +25,7 @@ export class HeldLease implements Lease, Deadline {
   readonly #locker: LockerState;
   readonly #owner: string;
   readonly #ticket: string | undefined;
-  readonly #votes: readonly (Ballot | undefined)[];
+  readonly #grants: readonly (Ballot | undefined)[];
   readonly #grantedAt: number;
   readonly #holdUntilAt: number;
   readonly #span: OpenSpan | undefined;
@@ -58,7 +58,7 @@ export class HeldLease implements Lease, Deadline {
     this.#owner = grant.owner;
     this.#ticket = grant.ticket;
     this.#ttlMs = grant.ttlMs;
-    this.#votes = grant.votes;
+    this.#grants = grant.ballots;
     this.#nodes = grant.nodes;
     this.#startMonotonicMs = grant.startMonotonicMs;
     this.#startWallMs = grant.startWallMs;
@@ -76,7 +76,7 @@ export class HeldLease implements Lease, Deadline {
   }
 
   get ballots(): readonly Ballot[] {
-    return castBallots(this.#votes);
+    return castBallots(this.#grants);
   }
 
   get held(): boolean {
@@ -263,9 +263,9 @@ export class HeldLease implements Lease, Deadline {
   }
 
   #giveBack(): Promise<Release> {
-    const votes = this.#extensions === 0 && this.#nodes === this.#locker.nodes ? this.#votes : undefined;
+    const grants = this.#extensions === 0 && this.#nodes === this.#locker.nodes ? this.#grants : undefined;
     const { resources, token } = this;
-    this.#release ??= releaseEverywhere(this.#locker, { resources, owner: this.#owner, token, ticket: this.#ticket, votes }, this.#span);
+    this.#release ??= releaseEverywhere(this.#locker, { resources, owner: this.#owner, token, ticket: this.#ticket, grants }, this.#span);
     return this.#release;
   }
 

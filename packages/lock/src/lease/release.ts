@@ -15,10 +15,10 @@ import type { LockerState } from "./state.js";
 export type ReleaseVerdict = "free" | "unconfirmed" | "open";
 
 /**
- * `ticket`: the one that won it, if one did. `votes`: how the members answered, where they were
+ * `ticket`: the one that won it, if one did. `grants`: how the members answered, where they were
  * asked for it once and never again.
  */
-export type Released = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket"> & { readonly votes?: Ballots<Ballot> | undefined };
+export type Released = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket"> & { readonly grants?: Ballots<Ballot> | undefined };
 
 /**
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
@@ -33,8 +33,8 @@ export async function releaseEverywhere(locker: LockerState, lease: Released, ho
   const ticket = isWanted ? undefined : lease.ticket;
   const question = { resources, owner, tells: true, ticket };
   // A node that nothing was sent to has nothing to give back, but for the ticket of a claim before.
-  const votes = lease.ticket === undefined ? lease.votes : undefined;
-  const ballots = votes?.map(absentAt) ?? noBallots<ReleaseBallot>(nodes.length);
+  const grants = lease.ticket === undefined ? lease.grants : undefined;
+  const ballots = grants?.map(absentAt) ?? noBallots<ReleaseBallot>(nodes.length);
   const outcome = await askAll<ReleaseBallot, Exclude<ReleaseVerdict, "open">>(locker, {
     question: "release",
     resources,
@@ -47,8 +47,8 @@ export async function releaseEverywhere(locker: LockerState, lease: Released, ho
   return { outcome, ballots: castBallots(ballots) };
 }
 
-function absentAt(vote: Ballot | undefined): ReleaseBallot | undefined {
-  return vote?.kind === "unreachable" && vote.unsent ? { kind: "absent", node: vote.node } : undefined;
+function absentAt(grant: Ballot | undefined): ReleaseBallot | undefined {
+  return grant?.kind === "unreachable" && grant.unsent ? { kind: "absent", node: grant.node } : undefined;
 }
 
 export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }: QuorumRule): ReleaseVerdict {
@@ -69,7 +69,7 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
  * only of a whole lock: a part is of no use. Sent before the next acquisition, which must not find
  * what is left of this one.
  */
-export function giveBack(voters: Voters, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): undefined {
+export function giveBack(voters: Voters, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): void {
   releaseOn(voters, question, (i) => mayHaveGranted(grants[i]));
 }
 
@@ -80,7 +80,10 @@ export function giveBack(voters: Voters, question: ReleaseQuestion, grants: Ball
  */
 export function giveBackAsAnswered(...lost: Parameters<typeof giveBack>): ((node: number) => void) | undefined {
   const [voters, question, grants] = lost;
-  if (grants.some((ballot) => ballot?.kind === "granted" || ballot?.kind === "epoch_moved")) return giveBack(...lost);
+  if (grants.some((ballot) => ballot?.kind === "granted" || ballot?.kind === "epoch_moved")) {
+    giveBack(...lost);
+    return undefined;
+  }
   releaseOn(voters, question, (i) => grants[i] !== undefined && mayHaveGranted(grants[i]));
   return (node) => releaseOn(voters, question, (i) => i === node && mayHaveGranted(grants[i]));
 }

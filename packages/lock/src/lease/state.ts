@@ -98,7 +98,7 @@ export interface Won {
   /** The nodes that were asked. */
   readonly nodes: readonly LockNode[];
   /** Filled in as further nodes answer. */
-  readonly votes: readonly (GrantBallot | EpochMoved | undefined)[];
+  readonly ballots: readonly (GrantBallot | EpochMoved | undefined)[];
 }
 
 export interface Lost {

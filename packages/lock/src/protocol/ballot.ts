@@ -21,7 +21,7 @@ export interface Unreachable {
 
 /**
  * A node that is up but not admitted since its server started: it may have forgotten what it
- * stored.
+ * stored. Or one that has accepted the next set of members and waits until that is in force.
  */
 export interface Quarantined {
   /** Which of the answers it is. */
@@ -152,8 +152,9 @@ export type Ballot = GrantBallot | EpochMoved | SealBallot | ExtendBallot | Rele
 
 /**
  * Why nothing was acquired. `held`: another owner has it. `no_quorum`: too few nodes could be
- * asked. `too_slow`: it was granted, but too little of the lease was left, so it was given back; or
- * this process had so many calls in flight that the nodes were not asked in time.
+ * asked, or nodes were admitted during each of several attempts, which makes grants void.
+ * `too_slow`: it was granted, but too little of the lease was left, so it was given back; or this
+ * process had so many calls in flight that the nodes were not asked in time.
  */
 export type LossReason = "held" | "no_quorum" | "too_slow";
 

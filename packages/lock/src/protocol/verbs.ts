@@ -81,6 +81,11 @@ export interface ClaimQuestion extends GrantQuestion {
   readonly wait: Wait;
 }
 
+/** How long a node keeps a released lock for the first in the queue; also in queue.lua. */
+export const RESERVED_MS = 40;
+/** How long a node keeps a ticket that is not asked for again; also in claim.lua. */
+export const TICKET_MS = 90_000;
+
 /** Since when a caller waits, by its wall clock, and for how long, by its monotonic one. */
 export interface Wait {
   readonly sinceMs: number;
@@ -100,7 +105,7 @@ export interface ReleaseQuestion extends Ownership {
 }
 
 /** The node that answered, and its epoch at that moment. */
-export interface Heard {
+export interface Answerer {
   readonly node: string;
   readonly epoch: string;
 }
@@ -116,8 +121,8 @@ interface VerbOf<Question extends Asked, Answer> {
   readonly needs: "admission" | "nothing";
   /** Of one that gives back: what is asked again when it is not known whether it was done. */
   again?(question: Question): Question | undefined;
-  /** Asked alone, for one resource, it takes the confirmed record along (RedisNode). */
-  readonly confirmsRecord?: true;
+  /** Asked alone, for one resource, it takes the confirmed admission along (RedisNode). */
+  readonly confirmsAdmission?: true;
   // At the beginning of ARGV, once for all requests of one call, which are alike in the first and
   // the last of these:
   ttlOf?(question: Question): number;
@@ -128,7 +133,7 @@ interface VerbOf<Question extends Asked, Answer> {
   /** Adds to ARGV what each request has of its own. */
   write(args: string[], question: Question, keys: Keys): void;
   /** Not called for the replies that are the same for all verbs: quarantined, failed. */
-  read(heard: Heard, reply: unknown, question: Question): Answer;
+  read(from: Answerer, reply: unknown, question: Question): Answer;
 }
 
 /** What a script call needs to know of any verb. */
@@ -146,14 +151,14 @@ export const verbs = {
   grant: verb<GrantQuestion, GrantBallot>({
     script: "grant",
     needs: "admission",
-    confirmsRecord: true,
+    confirmsAdmission: true,
     ttlOf,
     leastTokenOf,
     write(args, { owner, label }) {
       args.push(`${owner}|${label}`);
     },
-    read: (heard, reply, { resources }) =>
-      typeof reply === "number" ? granted(heard, reply) : readHeld(heard.node, list(reply, 3), resources),
+    read: (from, reply, { resources }) =>
+      typeof reply === "number" ? granted(from, reply) : readHeld(from.node, list(reply, 3), resources),
   }),
 
   /** The caller waits: it may take what is reserved for it, and is refused with a ticket. */
@@ -166,10 +171,10 @@ export const verbs = {
     write(args, { owner, label, wait }) {
       args.push(`${owner}|${label}${HAS_WAITERS}`, wholeMs(wait.sinceMs), wholeMs(wait.waitedMs));
     },
-    read(heard, reply, { resources }) {
-      if (typeof reply === "number") return granted(heard, reply);
+    read(from, reply, { resources }) {
+      if (typeof reply === "number") return granted(from, reply);
       const [index, value, pttl, ticket] = list(reply, 4);
-      const held = readHeld(heard.node, [index, value, pttl], resources);
+      const held = readHeld(from.node, [index, value, pttl], resources);
       return integer(ticket, 0) === 1 ? { ...held, hasTicket: true } : held;
     },
   }),
@@ -212,7 +217,8 @@ export const verbs = {
   /**
    * Compare-and-delete, then tells the next in the queue. Travels behind every earlier request on
    * the same connection, so it also gives back a grant that is still on its way; if the connection
-   * was lost meanwhile it is sent again on the next one, for as long as the key could live.
+   * was lost meanwhile it is sent again on the next one, however late. One that
+   * the node refuses to execute is sent again for as long as the key could live.
    */
   release: verb<ReleaseQuestion, ReleaseBallot>({
     script: "release",
@@ -294,7 +300,7 @@ export type BallotOf<V extends Verb> = ReturnType<(typeof verbs)[V]["read"]> | U
 /** What answers every verb. */
 export type Answers = { readonly [V in Verb]: (question: QuestionOf<V>) => BallotOf<V> };
 
-function granted({ node, epoch }: Heard, reply: number): GrantBallot {
+function granted({ node, epoch }: Answerer, reply: number): GrantBallot {
   return { kind: "granted", node, token: integer(reply, 1), epoch };
 }
 
@@ -305,13 +311,13 @@ function readHeld(node: string, [index, value, pttl]: readonly unknown[], resour
   return isReserved(text(value)) ? { ...held, isReserved: true } : held;
 }
 
-function readExtended({ node }: Heard, reply: unknown): ExtendBallot {
+function readExtended({ node }: Answerer, reply: unknown): ExtendBallot {
   if (typeof reply === "number") return integer(reply, 0) === 1 ? { kind: "extended", node } : { kind: "missing", node };
   const [value, pttl] = list(reply, 2);
   return { kind: "taken", node, holder: holderOf(value), remainingMs: remainingOf(pttl) };
 }
 
-function readReleased({ node }: Heard, reply: unknown): ReleaseBallot {
+function readReleased({ node }: Answerer, reply: unknown): ReleaseBallot {
   const waiting = integer(reply, 0);
   return waiting === 0 ? { kind: "absent", node } : { kind: "released", node, listeners: waiting - 1 };
 }

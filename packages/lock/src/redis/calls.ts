@@ -101,8 +101,8 @@ function areSame(one: Batch, other: Batch): boolean {
 
 function encoded(batch: Batch, keys: Keys): EncodedCall {
   const [{ verb, question }] = batch;
-  const votes = verb.needs === "admission";
-  const named: string[] = votes ? [keys.node] : [];
+  const needsAdmission = verb.needs === "admission";
+  const named: string[] = needsAdmission ? [keys.node] : [];
   const args: string[] = [];
   if (verb.ttlOf !== undefined) args.push(String(verb.ttlOf(question)));
   if (verb.leastTokenOf !== undefined) {
@@ -114,12 +114,12 @@ function encoded(batch: Batch, keys: Keys): EncodedCall {
   for (const each of batch) {
     for (const resource of each.question.resources) {
       named.push(keys.lock(resource));
-      if (votes) named.push(keys.token(resource));
+      if (needsAdmission) named.push(keys.token(resource));
     }
     each.verb.write(args, each.question, keys);
   }
-  const confirmsRecord = verb.confirmsRecord === true && batch.length === 1 && question.resources.length === 1;
-  return new EncodedCall(verb, { keys: named, args }, confirmsRecord);
+  const confirmsAdmission = verb.confirmsAdmission === true && batch.length === 1 && question.resources.length === 1;
+  return new EncodedCall(verb, { keys: named, args }, confirmsAdmission);
 }
 
 /** Longer calls are kept as bytes, so that they are not converted again for every node. */
@@ -130,15 +130,15 @@ export class EncodedCall {
   readonly script: AnyVerb["script"];
   readonly keyCount: number;
   readonly words: readonly string[];
-  /** It may take the confirmed record of a node along, as one word more, which makes the answer shorter. */
-  readonly confirmsRecord: boolean;
+  /** It may take the confirmed admission of a node along, a word more: that makes the answer shorter. */
+  readonly confirmsAdmission: boolean;
   #wire: string | Buffer | undefined;
 
-  constructor({ script }: AnyVerb, words: { readonly keys: string[]; readonly args: string[] }, confirmsRecord: boolean) {
+  constructor({ script }: AnyVerb, words: { readonly keys: string[]; readonly args: string[] }, confirmsAdmission: boolean) {
     this.script = script;
     this.keyCount = words.keys.length;
     this.words = words.keys.concat(words.args);
-    this.confirmsRecord = confirmsRecord;
+    this.confirmsAdmission = confirmsAdmission;
   }
 
   /** The words as Redis reads them. */
@@ -159,17 +159,17 @@ export function bulkString(word: string): string {
 
 /** What a call answered. */
 interface CallReply {
-  /** The admission record (record.ts); empty: not admitted; undefined: not asked for. */
-  readonly record: string | undefined;
+  /** The field admitted (record.ts); empty: not admitted; undefined: not asked for. */
+  readonly admitted: string | undefined;
   /** One for each request; null where the node is not admitted. */
   readonly replies: readonly unknown[];
 }
 
-/** A bare number answers a single request and confirms the record that was sent; a list has the record. */
-export function readCall(reply: unknown, requests: number, sentRecord: string | undefined): CallReply {
-  if (typeof reply === "number" && requests === 1) return { record: sentRecord, replies: [reply] };
-  if (reply === "") return { record: "", replies: new Array(requests).fill(null) };
-  const [record, ...replies] = list(reply, requests + 1);
+/** A bare number answers a single request and confirms the admission that was sent; a list begins with it. */
+export function readCall(reply: unknown, requests: number, sentAdmission: string | undefined): CallReply {
+  if (typeof reply === "number" && requests === 1) return { admitted: sentAdmission, replies: [reply] };
+  if (reply === "") return { admitted: "", replies: new Array(requests).fill(null) };
+  const [admitted, ...replies] = list(reply, requests + 1);
   // A script that needs no admission does not read it.
-  return { record: record === "-" ? undefined : text(record), replies };
+  return { admitted: admitted === "-" ? undefined : text(admitted), replies };
 }

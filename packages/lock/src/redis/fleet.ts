@@ -48,7 +48,7 @@ export class RedisFleet {
   readonly configured: readonly RedisNode[];
   /** The generation whose votes this locker counts; empty while no member is known. */
   generation = "";
-  /** Why nothing can be done now for the nodes that do not vote. */
+  /** Why nothing can be done now for the nodes that do not vote. Set by Admission. */
   blockedBecause: string | undefined;
   /** Called when the members or the longest lease are others. */
   onChange = (): void => {};

@@ -10,7 +10,7 @@ import { type AnyVerb, type Asked, type BallotOf, type Keys, type QuestionOf, ty
 import type { BatchEncoder } from "./calls.js";
 import { Connection, type ConnectSettings, causeOf, type Link, type OpenLink } from "./connection.js";
 import { PendingReleases, Pipeline } from "./pipeline.js";
-import { epochIn, generationIn, isAdmitted, type NodeStatus, type Vote } from "./record.js";
+import { epochIn, generationIn, isAdmitted, type NodeStatus, type Term } from "./record.js";
 
 export interface RedisNodeSettings {
   readonly name: string;
@@ -45,21 +45,24 @@ export class RedisNode implements LockNode {
   readonly #settings: RedisNodeSettings;
   readonly #pipeline: Pipeline;
   readonly #subscriptions: Subscriptions;
-  #confirmedRecord: string | undefined;
-  /** What the record says. */
-  #vote: Vote | undefined;
-  /** The id of the member that was once found here: it stays when the memory is lost. */
+  #confirmedAdmission: string | undefined;
+  /** In what it votes, as the field admitted says. */
+  #term: Term | undefined;
+  /** The id of the member that was once found here: it stays when the memory is lost. Set by RedisFleet. */
   memberId: string | undefined;
-  /** As last read. */
+  /** As last read: on each connection, and by each look of the admission (`noteStatus`). */
   status: NodeStatus | undefined;
   #isQuarantined = false;
   #readyAt: number | undefined;
   #seenFirst: { readonly nonce: string; readonly atMs: number } | undefined;
-  /** Why nothing can be done for it. */
+  /**
+   * Why nothing can be done for it. Set by Admission, and where the node refuses a step; cleared here
+   * when it is admitted. That of the fleet is why nothing can be done for all that do not vote.
+   */
   blockedBecause: string | undefined;
   /**
    * Why another server answers in its place, or this locker must not use the fleet: then every request
-   * but those that give back is answered with `unreachable` and this cause.
+   * but those that give back is answered with `unreachable` and this cause. Set by RedisFleet.
    */
   exclusion: string | undefined;
   /** The cause last reported: a node that stays away is reported once. */
@@ -91,13 +94,13 @@ export class RedisNode implements LockNode {
   }
 
   epoch(): string | undefined {
-    const vote = this.#vote;
-    return vote === undefined || vote.generation !== this.#settings.votingIn.generation ? undefined : vote.epoch;
+    const term = this.#term;
+    return term === undefined || term.generation !== this.#settings.votingIn.generation ? undefined : term.epoch;
   }
 
   /** It is admitted, and votes in the generation that this locker counts. */
   get isVoter(): boolean {
-    return this.exclusion === undefined && !this.#isQuarantined && this.#vote?.generation === this.#settings.votingIn.generation;
+    return this.exclusion === undefined && !this.#isQuarantined && this.#term?.generation === this.#settings.votingIn.generation;
   }
 
   get isQuarantined(): boolean {
@@ -118,28 +121,28 @@ export class RedisNode implements LockNode {
   }
 
   /**
-   * The confirmed record: the field admitted (record.ts) as last heard from this node, while it votes.
+   * The confirmed admission: the field admitted (record.ts) as last heard from this node, while it votes.
    * A grant of one resource takes it along; if the node's is still the same, it answers with the
    * token alone, which is sooner written and read (grant.lua).
    */
-  get confirmedRecord(): string | undefined {
-    return this.#confirmedRecord;
+  get confirmedAdmission(): string | undefined {
+    return this.#confirmedAdmission;
   }
 
   /** The field admitted, as the node has just told it; empty where it is not admitted. */
-  noteRecord(record: string): Vote | undefined {
-    if (record === this.#confirmedRecord && this.#vote !== undefined) return this.#vote;
-    const epoch = epochIn(record);
+  noteAdmission(admitted: string): Term | undefined {
+    if (admitted === this.#confirmedAdmission && this.#term !== undefined) return this.#term;
+    const epoch = epochIn(admitted);
     if (epoch === "") {
       this.#notAdmitted();
       return undefined;
     }
-    this.#confirmedRecord = record;
-    this.#vote = { epoch, generation: generationIn(epoch) };
+    this.#confirmedAdmission = admitted;
+    this.#term = { epoch, generation: generationIn(epoch) };
     this.#isQuarantined = false;
     this.blockedBecause = undefined;
-    if (this.#vote.generation !== this.#settings.votingIn.generation) this.#settings.onNews();
-    return this.#vote;
+    if (this.#term.generation !== this.#settings.votingIn.generation) this.#settings.onNews();
+    return this.#term;
   }
 
   /** What it answers while it is not admitted. */
@@ -156,7 +159,7 @@ export class RedisNode implements LockNode {
   /** Called by the admission with what it has just read of this node. */
   noteStatus(status: NodeStatus): void {
     this.status = status;
-    this.noteRecord(isAdmitted(status) ? status.admitted : "");
+    this.noteAdmission(isAdmitted(status) ? status.admitted : "");
   }
 
   /**
@@ -219,8 +222,8 @@ export class RedisNode implements LockNode {
   #notAdmitted(): void {
     if (this.#isQuarantined) return;
     this.#isQuarantined = true;
-    this.#confirmedRecord = undefined;
-    this.#vote = undefined;
+    this.#confirmedAdmission = undefined;
+    this.#term = undefined;
     this.#readyAt = undefined;
     this.#settings.onEvent({ kind: "quarantined", node: this.name });
     this.#settings.onNews();

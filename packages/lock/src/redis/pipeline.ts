@@ -4,10 +4,10 @@
 import type { Clock, Timer } from "../platform/clock.js";
 import type { Ballot, Quarantined, Unreachable } from "../protocol/ballot.js";
 import type { Reply } from "../protocol/node.js";
-import type { AnyVerb, Asked, Heard } from "../protocol/verbs.js";
+import type { Answerer, AnyVerb, Asked } from "../protocol/verbs.js";
 import { type Batch, type BatchEncoder, endOfBatch, type Request, readCall } from "./calls.js";
 import { type Connection, causeOf, causeOfText, otherGeneration } from "./connection.js";
-import type { Vote } from "./record.js";
+import type { Term } from "./record.js";
 
 interface PipelineSettings {
   readonly node: AskedNode;
@@ -24,9 +24,9 @@ interface PipelineSettings {
 /** What the pipeline knows of its node, and tells it. */
 interface AskedNode {
   readonly name: string;
-  readonly confirmedRecord: string | undefined;
-  /** Called with the record in every reply, late ones included, in order. Empty: quarantined. */
-  noteRecord(record: string): Vote | undefined;
+  readonly confirmedAdmission: string | undefined;
+  /** Called with the field admitted in every reply, late ones included, in order. Empty: quarantined. */
+  noteAdmission(admitted: string): Term | undefined;
   quarantined(): Quarantined;
 }
 
@@ -34,7 +34,7 @@ interface SentBatch {
   readonly requests: Batch<PendingReply>;
   readonly sentAt: number;
   /** What the node was asked to confirm. */
-  record: string | undefined;
+  admission: string | undefined;
   isLate: boolean;
 }
 
@@ -121,7 +121,7 @@ export class Pipeline {
       const requests = (end - start === queue.length ? queue : queue.slice(start, end)) as unknown as Batch<PendingReply>;
       start = end;
       const { clock, stream } = this.#settings;
-      const batch: SentBatch = { requests, sentAt: clock.monotonicMs(), record: undefined, isLate: false };
+      const batch: SentBatch = { requests, sentAt: clock.monotonicMs(), admission: undefined, isLate: false };
       if (stream.isUp) this.#send(batch);
       else this.#giveUp(batch, stream.cause);
     }
@@ -137,8 +137,8 @@ export class Pipeline {
   #transmit(batch: SentBatch, failed: (error: unknown) => void): void {
     const { encoder, node, stream } = this.#settings;
     const call = encoder.encode(batch.requests);
-    batch.record = call.confirmsRecord ? node.confirmedRecord : undefined;
-    stream.send(call, batch.record).then((reply) => this.#answered(batch, reply), failed);
+    batch.admission = call.confirmsAdmission ? node.confirmedAdmission : undefined;
+    stream.send(call, batch.admission).then((reply) => this.#answered(batch, reply), failed);
   }
 
   /** False if it is not on its way any more: its connection was lost, and it has been given up. */
@@ -156,34 +156,34 @@ export class Pipeline {
     this.#lastHeardAt = this.#settings.clock.monotonicMs();
     let answer: ReturnType<typeof readCall>;
     try {
-      answer = readCall(reply, batch.requests.length, batch.record);
+      answer = readCall(reply, batch.requests.length, batch.admission);
     } catch (error) {
       this.#giveUp(batch, causeOf(error));
       return;
     }
-    const { record, replies } = answer;
-    const vote = record === undefined ? undefined : node.noteRecord(record);
-    const heard: Heard = { node: node.name, epoch: vote?.epoch ?? "" };
+    const { admitted, replies } = answer;
+    const term = admitted === undefined ? undefined : node.noteAdmission(admitted);
+    const from: Answerer = { node: node.name, epoch: term?.epoch ?? "" };
     let index = 0;
     for (const pending of batch.requests) {
       const reply = replies[index++];
       if (typeof reply === "string") this.#keepRefused(pending);
-      if (!batch.isLate) pending.resolve(this.#uncounted(pending, vote) ?? this.#read(pending, heard, reply));
+      if (!batch.isLate) pending.resolve(this.#uncounted(pending, term) ?? this.#read(pending, from, reply));
     }
     if (pendingReleases.size > 0 && this.#refusedTimer === undefined) this.resendReleases(RELEASES_PER_REPLY);
   }
 
   /** A vote of another generation does not count: those members may have a quorum as well (M1). */
-  #uncounted(pending: PendingReply, vote: Vote | undefined): Unreachable | undefined {
-    if (vote === undefined || vote.generation === pending.generation) return undefined;
-    return this.#unreachable(otherGeneration(vote.generation, pending.generation));
+  #uncounted(pending: PendingReply, term: Term | undefined): Unreachable | undefined {
+    if (term === undefined || term.generation === pending.generation) return undefined;
+    return this.#unreachable(otherGeneration(term.generation, pending.generation));
   }
 
-  #read({ verb, question }: PendingReply, heard: Heard, reply: unknown): Ballot {
+  #read({ verb, question }: PendingReply, from: Answerer, reply: unknown): Ballot {
     if (reply === null) return this.#settings.node.quarantined();
     if (typeof reply === "string") return this.#unreachable(causeOfText(reply));
     try {
-      return verb.read(heard, reply, question);
+      return verb.read(from, reply, question);
     } catch (error) {
       return this.#unreachable(causeOf(error));
     }

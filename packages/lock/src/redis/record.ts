@@ -6,27 +6,30 @@ import { GarbageReply } from "../protocol/verbs.js";
 import type { ScriptCall } from "./calls.js";
 import { scripts } from "./lua.generated.js";
 
-// The field `admitted`, which the scripts cut at the same places: a mark, the run id of the server
-// for which the node was admitted, the counter floor below which none of its counters is believed,
-// the generation of the fleet's members that it votes in, and the epoch. A script call that names
-// the whole field as it stands need not be answered with it.
+// The field `admitted`, which the scripts cut at the same places: how the node stands, the run id
+// of the server for which it was admitted, the counter floor below which none of its counters is
+// believed, the generation of the fleet's members that it votes in, and the epoch. A script call that
+// names the whole field as it stands need not be answered with it.
 
 const RUN_ID_LENGTH = 40;
 const FLOOR_LENGTH = 15;
 const GENERATION_END = ":";
 
-/** `votes`, or `closed`: it has accepted the next generation and does not vote until that opens. */
-type Mark = "votes" | "closed";
+/**
+ * How the node stands: `votes`, or `closed`: it has accepted the next generation and does not vote
+ * until that opens.
+ */
+type Standing = "votes" | "closed";
 
-/** What a node's vote counts by. */
-export interface Vote {
+/** In what a node votes: its ballots count only where both are as they were noted. */
+export interface Term {
   readonly generation: string;
   /** The generation and the random word of the last admission, as ballots carry them. */
   readonly epoch: string;
 }
 
-export interface AdmissionRecord extends Vote {
-  readonly mark: Mark;
+export interface AdmissionRecord extends Term {
+  readonly standing: Standing;
   /** As much of the run id as the field keeps. */
   readonly runId: string;
   readonly counterFloor: number;
@@ -44,7 +47,7 @@ export function readAdmissionRecord(field: string): AdmissionRecord | undefined 
   if (epoch === "" || !/^\d{15}$/.test(floor)) return undefined;
   const head = field.slice(0, RUN_ID_LENGTH);
   return {
-    mark: head.startsWith("-") ? "closed" : "votes",
+    standing: head.startsWith("-") ? "closed" : "votes",
     runId: head.slice(1).trimEnd(),
     counterFloor: Number(floor),
     generation: generationIn(epoch),
@@ -80,7 +83,7 @@ export interface Member {
    * another way.
    */
   readonly address: string;
-  /** Since which generation without a break. */
+  /** Since which generation without a break: its number. Stored under this name. */
   readonly since: number;
   /**
    * It took another member's place then, so it has to outwait the leases which that one granted.
@@ -191,18 +194,18 @@ export const FORMAT = "1";
 /** Its memory is that of this run of the server, whether it votes or is closed. */
 export function isOfThisRun({ runId, admission, floor }: NodeStatus): boolean {
   if (admission === undefined || floor === undefined) return false;
-  // The mark takes the place of the last character.
+  // How it stands takes the place of the last character.
   return paddedRunId(admission.runId) === paddedRunId(paddedRunId(runId).slice(0, -1));
 }
 
 /** Admitted since its server started. The Lua scripts decide by the same rule. */
 export function isAdmitted(status: NodeStatus): boolean {
-  return status.admission?.mark === "votes" && isOfThisRun(status);
+  return status.admission?.standing === "votes" && isOfThisRun(status);
 }
 
 /** It has accepted a generation that was not opened here yet. */
 export function isClosed(status: NodeStatus): boolean {
-  return status.admission?.mark === "closed" && isOfThisRun(status);
+  return status.admission?.standing === "closed" && isOfThisRun(status);
 }
 
 function words(reply: unknown, length?: number): readonly string[] {
@@ -229,7 +232,7 @@ export const status: ScriptCall<NodeStatus> = {
     if (!runId || !version || !role) throw new GarbageReply(reply);
     const isKnown = format === "" || format === FORMAT;
     const timeMs = number(time) ?? 0;
-    const [floor, admitted = "", id, fleet, durable, members = "", since, promised] = isKnown ? record : [];
+    const [floor, admitted = "", id, fleet, durable, members = "", openedAt, promised] = isKnown ? record : [];
     return {
       runId,
       version,
@@ -244,7 +247,7 @@ export const status: ScriptCall<NodeStatus> = {
       fleet: text(fleet),
       wasDurable: durable === "1",
       roster: members === "" ? undefined : readRoster(members),
-      openForMs: Math.max(0, timeMs - (number(since) ?? 0)),
+      openForMs: Math.max(0, timeMs - (number(openedAt) ?? 0)),
       promised: number(promised) ?? 0,
     };
   },
@@ -256,7 +259,7 @@ export interface OpenAdmissionArguments {
   readonly wallMs: number;
   readonly maxTtlMs: number;
   /** The number of the generation from which on an admission of this node counts. */
-  readonly since: number;
+  readonly sinceGeneration: number;
   /** The fleet that this locker would found, by the ids of its nodes; empty: none. */
   readonly founding: string;
 }
@@ -281,7 +284,7 @@ export interface OpenAdmission {
 /** Opens the admission, or undefined if the node is admitted. */
 export const openAdmission = (given: OpenAdmissionArguments): ScriptCall<OpenAdmission | undefined> => ({
   source: scripts.openAdmission,
-  args: [given.nonce, given.id, String(given.wallMs), String(given.maxTtlMs), String(given.since), given.founding],
+  args: [given.nonce, given.id, String(given.wallMs), String(given.maxTtlMs), String(given.sinceGeneration), given.founding],
   read(reply) {
     if (Array.isArray(reply) && reply[0] === "1") return undefined;
     const [, runId = "", id = "", nonce = "", sinceOpened, sinceStart, floor, maxTtlMs, founding = ""] = words(reply, 9);
@@ -431,12 +434,12 @@ interface EnterArguments {
   readonly floor: number;
   readonly epoch: string;
   /** Since which generation it has been a member without a break. */
-  readonly since: number;
+  readonly sinceGeneration: number;
 }
 
 /** True if the node votes in that generation from now on. */
-export const enter = ({ roster, floor, epoch, since }: EnterArguments): ScriptCall<boolean> => ({
+export const enter = ({ roster, floor, epoch, sinceGeneration }: EnterArguments): ScriptCall<boolean> => ({
   source: scripts.enter,
-  args: [generationOf(roster), String(roster.generation), writeRoster(roster), String(floor), epoch, String(since)],
+  args: [generationOf(roster), String(roster.generation), writeRoster(roster), String(floor), epoch, String(sinceGeneration)],
   read: (reply) => reply === "1",
 });

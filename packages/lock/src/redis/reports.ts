@@ -174,7 +174,7 @@ export function markNodes({ members }: RedisFleet, name: string, atLeast: number
   return askEach(members, async (node) => {
     const noted = node.epoch();
     const { admitted, marks } = await node.connection.run(mark(new Map([[name, atLeast]])));
-    node.noteRecord(admitted);
+    node.noteAdmission(admitted);
     if (noted === undefined || node.epoch() !== noted) throw new Error(admitted === "" ? "not admitted" : MOVED);
     return marks.get(name) ?? 0;
   });

@@ -35,7 +35,9 @@ export class AcquireCalls {
   readonly #atOnce = new LocalQueue(MAX_AT_ONCE);
   /**
    * By the held resource. A node keeps so many tickets of it; those without one poll, each in a
-   * script call of its own, until the nodes answer nobody in time.
+   * script call of its own, until the nodes answer nobody in time. Only callers of several resources
+   * take part: those of a single one stand in one line here and share one ticket, while each set has
+   * a line and a ticket of its own.
    */
   readonly #sets = new LocalQueue(MAX_SETS);
 
@@ -150,8 +152,8 @@ export class AcquireCalls {
       }
     } finally {
       if (refusedFor !== undefined) this.#sets.leave(refusedFor);
-      const isLeft = callers.leave(line, lease === undefined ? wakeUp?.since : undefined);
-      wakeUp?.stop(lease !== undefined || isLeft);
+      const hasSuccessor = callers.leave(line, lease === undefined ? wakeUp?.since : undefined);
+      wakeUp?.stop(lease !== undefined || hasSuccessor);
     }
   }
 
@@ -197,7 +199,7 @@ export class AcquireCalls {
       budget.check(won.resources);
     } catch (error) {
       const { inFlight } = this.#locker;
-      giveBack({ nodes: won.nodes, inFlight }, { resources: won.resources, owner: won.owner, tells: true }, won.votes);
+      giveBack({ nodes: won.nodes, inFlight }, { resources: won.resources, owner: won.owner, tells: true }, won.ballots);
       throw error;
     }
     return new HeldLease(this.#locker, won, request);

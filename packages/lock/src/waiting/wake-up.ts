@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import type { Since } from "../lease/local-queue.js";
 import { type LockerState, type Lost, retryAfterMs } from "../lease/state.js";
-import type { Wait } from "../protocol/verbs.js";
+import { RESERVED_MS, TICKET_MS, type Wait } from "../protocol/verbs.js";
 import { hear, isToldByQuorum, type News, nothingHeard } from "./heard.js";
 import type { LookTimer, WaitBudget } from "./wait-budget.js";
 
@@ -40,7 +40,7 @@ export class WakeUp {
   /** When it asked the last time, by the clock of `#sinceMs`; no two times alike. */
   #askedAtMs = 0;
   /** It asks without having been told: those that were told of a release have not come. */
-  #isFound = false;
+  #queueStandsStill = false;
 
   constructor(locker: LockerState, resources: readonly string[], { budget, looks, since }: Waiting) {
     this.#locker = locker;
@@ -77,8 +77,8 @@ export class WakeUp {
     // also be this caller's own doing: back off, further each time. Of several that found it free at
     // once each may have had a part: one of them has it soon, and how it was found stays.
     const isPlainlyHeld = lost.reason === "held" && lost.grants === 0;
-    if (isPlainlyHeld && isToldByQuorum(this.#heard, policy.quorum)) this.#isFound = await this.#watch(lost);
-    else if (isPlainlyHeld) this.#isFound = await this.#poll(lost);
+    if (isPlainlyHeld && isToldByQuorum(this.#heard, policy.quorum)) this.#queueStandsStill = await this.#watch(lost);
+    else if (isPlainlyHeld) this.#queueStandsStill = await this.#poll(lost);
     else await this.#poll(lost, ++this.#failures);
   }
 
@@ -96,7 +96,13 @@ export class WakeUp {
 
   // Looks at one of the nodes, in turn, and returns when nobody holds it any more, or somebody who
   // would not tell; when a quorum has told that this is the next one; and in time for its tickets.
-  // The answer: whether those that were told of a release have not come.
+  // Wakes at the earliest of four moments:
+  //   endsAt       its tickets are to be asked for again;
+  //   #askAt       it was told to ask (`#hear`);
+  //   free.lookAt  what was seen may be free by now (`#whenFree`); or #lookAt: as the backup it looks
+  //                whether the first in the queue came;
+  //   routineAt    nothing was told for long.
+  // The first two end it, the others look. The answer: whether the queue stands still.
   async #watch(lost: Lost): Promise<boolean> {
     const { clock, nodes, policy } = this.#locker;
     const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
@@ -104,17 +110,17 @@ export class WakeUp {
     let free = this.#whenFree(isReservedIn(lost), retryAfterMs(lost, policy) ?? NEVER);
     const endsAt = clock.monotonicMs() + refreshMs(clock.random());
     let routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
-    let isFound = false;
+    let standsStill = false;
     while (seeing.length > 0) {
       const now = clock.monotonicMs();
       const dueAt = Math.min(this.#askAt, endsAt);
       const lookAt = Math.min(this.#lookAt, free.lookAt);
       const moment = await this.#looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
       const later = clock.monotonicMs() + TIMER_MS;
-      isFound = this.#isUnprompted();
+      standsStill = this.#isUnprompted();
       if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) break;
       if (moment === undefined && later < Math.min(this.#lookAt, free.lookAt)) continue;
-      const isSecond = later >= this.#lookAt;
+      const isBackup = later >= this.#lookAt;
       const index = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
       this.#lookAt = NEVER;
       const ballot = await seeing[index]?.ask("inspect", { resources: [resource] });
@@ -125,12 +131,12 @@ export class WakeUp {
       }
       // Neither the first nor the second in the queue has come. Of a holder whose time ran out no
       // process was told.
-      isFound = ballot.holder === null && !isSecond && !free.isEnding;
+      standsStill = ballot.holder === null && !isBackup && !free.isAtEnd;
       const isReserved = ballot.isReserved === true;
       if (!isReserved && (ballot.holder === null || !ballot.hasWaiters)) break;
       free = this.#whenFree(isReserved, ballot.remainingMs ?? 0);
     }
-    return isFound;
+    return standsStill;
   }
 
   /** Asks although it was told nothing: should it win, those that were told have not come. */
@@ -143,12 +149,12 @@ export class WakeUp {
    * end. Held a moment before, it has run out; else it was released, and those that were told have
    * not come. What is released between the two is reserved at its end.
    */
-  #whenFree(isReserved: boolean, inMs: number): { readonly lookAt: number; readonly isEnding: boolean } {
+  #whenFree(isReserved: boolean, inMs: number): { readonly lookAt: number; readonly isAtEnd: boolean } {
     const { clock } = this.#locker;
     const now = clock.monotonicMs();
-    if (isReserved) return { lookAt: now + afterExpiryMs(afterReservationMs(), clock.random()), isEnding: false };
-    const isEnding = inMs <= beforeExpiryMs();
-    return { lookAt: now + (isEnding ? afterExpiryMs(inMs, clock.random()) : inMs - beforeExpiryMs()), isEnding };
+    if (isReserved) return { lookAt: now + afterExpiryMs(afterReservationMs(), clock.random()), isAtEnd: false };
+    const isAtEnd = inMs <= beforeExpiryMs();
+    return { lookAt: now + (isAtEnd ? afterExpiryMs(inMs, clock.random()) : inMs - beforeExpiryMs()), isAtEnd };
   }
 
   /** For the next caller of this process that wants the same; undefined: the nodes were not asked. */
@@ -161,7 +167,7 @@ export class WakeUp {
    * stand still, and perhaps more behind them: each would cost another look.
    */
   won(): void {
-    if (this.#isFound) this.#tellAll("callRoll");
+    if (this.#queueStandsStill) this.#tellAll("callRoll");
   }
 
   /** `isUsed`: the caller has the lock, or another one of its process goes on in its stead. */
@@ -254,11 +260,6 @@ interface BackOff {
   readonly minDelayMs: number;
   readonly maxDelayMs: number;
 }
-
-/** How long a node keeps a released lock for the first in the queue (queue.lua). */
-export const RESERVED_MS = 40;
-/** How long a node keeps a ticket that is not asked for again (claim.lua). */
-export const TICKET_MS = 90_000;
 
 /** After which nodes that tell different waiters that they are first are asked all the same. */
 export function disagreementDelayMs(chance: number): number {

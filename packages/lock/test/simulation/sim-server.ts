@@ -3,8 +3,8 @@
 // time.
 
 import { createHash } from "node:crypto";
+import { RESERVED_MS } from "#lock/protocol/verbs.js";
 import { scripts } from "#lock/redis/lua.generated.js";
-import { RESERVED_MS } from "#lock/waiting/wake-up.js";
 import { type Commands, commands, type Execution, execute, Memory, RedisError, type Reply, Status, Unsupported } from "./commands.js";
 import { first, LuaError, Table, truthy, type Value } from "./lua.js";
 import { type Chunk, parse, translate } from "./translate.js";

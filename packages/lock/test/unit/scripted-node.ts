@@ -74,7 +74,7 @@ export function stateOf(nodes: readonly LockNode[], clock = new ManualClock()): 
 /** A lease of these nodes, granted now; renewed only by the test. */
 export function leaseOf(nodes: readonly LockNode[], clock: ManualClock, ttlMs = 10_000): HeldLease {
   const started = { startMonotonicMs: clock.now, startWallMs: clock.wallMs() };
-  const grant: Won = { kind: "won", resources: ["r"], owner: "o", token: 7, ttlMs, ...started, ticket: undefined, nodes, votes: [] };
+  const grant: Won = { kind: "won", resources: ["r"], owner: "o", token: 7, ttlMs, ...started, ticket: undefined, nodes, ballots: [] };
   return new HeldLease(stateOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
 }
 

@@ -7,7 +7,7 @@ import type { RedisFleet } from "../fleet.js";
 import { generationNumber, isClosed } from "../record.js";
 import { agree, leadIn } from "./members.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
-import { admitAll, examineNode, found, nodeCalled, type ReadStatus, readStatuses } from "./steps.js";
+import { admitAll, examineNode, foundFleet, nodeCalled, type ReadStatus, readStatuses } from "./steps.js";
 
 /** Others may have admitted the node, or founded the fleet. */
 const OTHERS_POLL_MS = 40;
@@ -127,8 +127,8 @@ export class Admission {
    */
   #isChanging({ node, status }: ReadStatus): boolean {
     const fleet = this.#fleet;
-    const since = fleet.memberAt(node)?.since ?? 0;
-    return isClosed(status) && fleet.members.includes(node) && generationNumber(status.admission?.generation ?? "") >= since;
+    const sinceGeneration = fleet.memberAt(node)?.since ?? 0;
+    return isClosed(status) && fleet.members.includes(node) && generationNumber(status.admission?.generation ?? "") >= sinceGeneration;
   }
 
   /**
@@ -175,7 +175,7 @@ export class Admission {
     if (first?.kind === "blocked") return this.#blocked(first);
     this.#fleet.blockedBecause = undefined;
     if (first?.kind === "found") {
-      const outcome = await found(this.#fleet, first.nodes);
+      const outcome = await foundFleet(this.#fleet, first.nodes);
       if (outcome.kind === "blocked") return this.#blocked(outcome);
       return outcome.kind === "founded" ? "now" : OTHERS_POLL_MS;
     }

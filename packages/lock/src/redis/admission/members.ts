@@ -28,7 +28,7 @@ import {
   type RosterChange,
 } from "../record.js";
 import { floorsNeeded } from "./plan.js";
-import { answered, examineNode, found, openAdmissionOf, type ReadStatus, readStatuses } from "./steps.js";
+import { answered, examineNode, foundFleet, openAdmissionOf, type ReadStatus, readStatuses } from "./steps.js";
 
 export type Agreement =
   /** The members have this roster now: the one that was wished for, or one that was under way. */
@@ -120,8 +120,8 @@ async function enterOne(
   node: RedisNode,
   { next, floor }: { readonly next: Roster; readonly floor: number },
 ): Promise<boolean> {
-  const since = next.members.find(({ id }) => id === node.memberId)?.since ?? Number.MAX_SAFE_INTEGER;
-  const given = { roster: next, floor, epoch: clock.secret(), since };
+  const sinceGeneration = next.members.find(({ id }) => id === node.memberId)?.since ?? Number.MAX_SAFE_INTEGER;
+  const given = { roster: next, floor, epoch: clock.secret(), sinceGeneration };
   return (await answered(() => node.connection.run(enter(given)), node)) ?? false;
 }
 
@@ -139,8 +139,8 @@ export async function leadIn(fleet: RedisFleet, statuses: readonly ReadStatus[])
   if (floors.length === 0) return false;
   const floor = Math.max(...floors);
   const behind = statuses.filter(({ node, status }) => {
-    const since = fleet.memberAt(node)?.since ?? Number.MAX_SAFE_INTEGER;
-    return !node.isExcluded && isOfThisRun(status) && numberOf(status) < roster.generation && numberOf(status) >= since;
+    const sinceGeneration = fleet.memberAt(node)?.since ?? Number.MAX_SAFE_INTEGER;
+    return !node.isExcluded && isOfThisRun(status) && numberOf(status) < roster.generation && numberOf(status) >= sinceGeneration;
   });
   const entered = await Promise.all(behind.map(({ node }) => enterOne(fleet, node, { next: roster, floor })));
   return entered.includes(true);
@@ -277,7 +277,7 @@ export async function foundWithout(fleet: RedisFleet, without: readonly string[]
       "LOCK_NO_QUORUM",
       `${nodes.length} of ${fleet.configured.length} nodes can be founded without ${without.join(", ")}; all others are needed, and a majority`,
     );
-  const outcome = await found(
+  const outcome = await foundFleet(
     fleet,
     nodes,
     absent.map(({ address }) => address),

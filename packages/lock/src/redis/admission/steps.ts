@@ -73,7 +73,7 @@ export function openAdmissionOf(fleet: RedisFleet, node: RedisNode, founding = "
     wallMs: clock.wallMs(),
     maxTtlMs: fleet.askedMaxTtlMs ?? DEFAULT_MAX_TTL_MS,
     // What it was admitted for before it became a member, or became one again, counts no more.
-    since: fleet.memberAt(node)?.since ?? 0,
+    sinceGeneration: fleet.memberAt(node)?.since ?? 0,
     founding,
   };
   return node.connection.run(openAdmission(given));
@@ -248,7 +248,7 @@ export async function answered<T>(ask: () => Promise<T>, node: RedisNode): Promi
  * so founds the same fleet with the same floor. `absent` are members that the operator leaves out:
  * they are admitted when they come, like nodes that lost their memory.
  */
-export async function found(fleet: RedisFleet, nodes: readonly SeenNode[], absent: readonly string[] = []): Promise<Founded> {
+export async function foundFleet(fleet: RedisFleet, nodes: readonly SeenNode[], absent: readonly string[] = []): Promise<Founded> {
   const opened = nodes.flatMap(({ opened: made }) => made ?? []);
   const membership = membershipOf(fleet, nodes, absent);
   // A node that is asked by founders with different lists joins the first, and the others are not

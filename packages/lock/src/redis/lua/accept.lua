@@ -8,13 +8,13 @@
 --        are missing }
 --@include admission
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'promised', 'since')
-local mark, isOfRun, counterFloor, generation = admission(record[1])
+local standing, isOfRun, counterFloor, generation = admission(record[1])
 if not isOfRun or not record[2] or record[1] ~= ARGV[1] or record[3] ~= ARGV[2] then
   return { '0', '' }
 end
 local now = nowMs()
 local missing = tonumber(record[4] or '0') + tonumber(ARGV[4]) - now
-if mark ~= '-' and missing > 0 then
+if standing ~= '-' and missing > 0 then
   return { '2', string.format('%.0f', missing) }
 end
 redis.call('HSET', KEYS[1], 'admitted', admittedAs('-', counterFloor, generation, ARGV[5]), 'accepted', ARGV[2], 'acceptedMembers', ARGV[3])

@@ -11,6 +11,7 @@
 --        any other the node reckons from its own clock.
 --@include start
 local RIGHT_MS = 50
+-- Also in protocol/verbs.ts.
 local TICKET_MS = 90000
 local MOST_TICKETS = 1024
 local FULL, FULL_MS = '9999', 1000
@@ -78,7 +79,7 @@ local function request(first, last, at)
     local holder = call('GET', KEYS[key])
     if holder and sub(holder, 1, #mine) == mine then
       call('DEL', KEYS[key])
-      notify(KEYS[key])
+      passOn(KEYS[key])
     end
   end
   reply[4] = takeTicket(KEYS[first + 2 * (reply[1] - 1)], at)

@@ -3,7 +3,7 @@
 -- KEYS   1 {ns}:node, and the token key each function is called with
 -- ARGV   none of its own
 -- Reply  none of its own
---@include record
+--@include if-admitted
 local floorBefore = floor
 
 local function counterAt(key)

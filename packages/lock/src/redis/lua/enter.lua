@@ -8,8 +8,8 @@
 --        then it is rebuilt like a new one
 --@include admission
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
-local mark, isOfRun, _, _, number = admission(record[1])
-if not mark or not isOfRun or not record[2] or number >= tonumber(ARGV[2]) or number < tonumber(ARGV[6]) then
+local standing, isOfRun, _, _, number = admission(record[1])
+if not standing or not isOfRun or not record[2] or number >= tonumber(ARGV[2]) or number < tonumber(ARGV[6]) then
   return '0'
 end
 local floor = math.max(tonumber(record[2]), tonumber(ARGV[4]))

@@ -4,7 +4,7 @@
 -- ARGV   ttlMs, then per request: beginning of the lock value (owner|)
 -- Reply  as each-request.lua says, per request extended: 1 | missing: 0 | taken: { lock value, PTTL
 --        }
---@include record
+--@include if-admitted
 --@include each-request
 
 local function request(first, last, at)

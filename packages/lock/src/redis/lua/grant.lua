@@ -15,8 +15,9 @@
 
 -- Takes one resource, if it is free, and gives it the next token; otherwise leaves everything as it
 -- was. A counter is renewed at every eighth use only: where it has run out, or never was, the floor
--- takes over. Returns the token, or no number where the request needs another look, and the floor; an
--- error where the user may not INCR.
+-- takes over. Returns the token and the floor; in place of the token false where the resource is
+-- held, nil where the counter needs another look: both are left to grantAll. Fails where the user may
+-- not INCR.
 local function takeFree(lock, counter, value, floor, counterFloor)
   -- The floor goes up in steps, so that a counter that leads all others does not write it down with
   -- every token.
@@ -65,6 +66,7 @@ if #ARGV == 4 and #KEYS == 3 then
       return token
     end
   end
+  -- What follows counts the requests by #ARGV, and this word is part of none.
   ARGV[4] = nil
 end
 

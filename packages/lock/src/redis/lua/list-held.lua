@@ -9,8 +9,8 @@
 --        them, perhaps on several; others may be.
 -- Note   A page is small: the server does nothing else meanwhile.
 --@include admission
-local mark, isOfRun, counterFloor = admission(redis.call('HGET', KEYS[1], 'admitted'))
-if not isOfRun or mark == '-' then
+local standing, isOfRun, counterFloor = admission(redis.call('HGET', KEYS[1], 'admitted'))
+if not isOfRun or standing == '-' then
   return false
 end
 local floor = tonumber(redis.call('HGET', KEYS[1], 'floor')) or 0

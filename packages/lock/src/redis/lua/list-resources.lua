@@ -5,8 +5,8 @@
 -- Reply  { next cursor: '0' at the end, names… }, or nil if the node is not admitted. A name that
 --        has a counter from the first page to the last is on one of them; others may be.
 --@include admission
-local mark, isOfRun = admission(redis.call('HGET', KEYS[1], 'admitted'))
-if not isOfRun or mark == '-' then
+local standing, isOfRun = admission(redis.call('HGET', KEYS[1], 'admitted'))
+if not isOfRun or standing == '-' then
   return false
 end
 local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2] .. '*', 'COUNT', '1000')

@@ -5,7 +5,7 @@
 -- Reply  { the field admitted, or '' if the node is not admitted, then per mark name and number }
 --@include admission
 local admitted = redis.call('HGET', KEYS[1], 'admitted')
-local mark, isOfRun = admission(admitted)
+local standing, isOfRun = admission(admitted)
 for index = 1, #ARGV, 2 do
   local stored = tonumber(redis.call('HGET', KEYS[2], ARGV[index]) or '0')
   if tonumber(ARGV[index + 1]) > stored then
@@ -13,7 +13,7 @@ for index = 1, #ARGV, 2 do
   end
 end
 local marks = redis.call('HGETALL', KEYS[2])
-local reply = { isOfRun and mark ~= '-' and admitted or '' }
+local reply = { isOfRun and standing ~= '-' and admitted or '' }
 for index = 1, #marks do
   reply[index + 1] = marks[index]
 end

@@ -19,7 +19,7 @@
 --@include admission
 local now = nowMs()
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'founding')
-local mark, isOfRun, _, _, number = admission(record[1])
+local standing, isOfRun, _, _, number = admission(record[1])
 if isOfRun and record[2] and number >= tonumber(ARGV[5]) then
   return { '1' }
 end
@@ -55,7 +55,7 @@ if ARGV[6] ~= '' and (not founding or string.sub(founding, -16) == string.sub(AR
 end
 local sinceStart = 0
 local wasReplica = string.find(redis.call('INFO', 'replication'), 'master_replid2:0*[1-9a-f]')
-if mark and not isOfRun and not wasReplica then
+if standing and not isOfRun and not wasReplica then
   -- Whole seconds, cut off at both ends: one less is certain.
   sinceStart = math.max(0, (string.match(server, 'uptime_in_seconds:(%d+)') - 1) * 1000)
 end

@@ -10,7 +10,11 @@
 -- Note   The queue is a hash of tickets: since when it waits, when it last asked, and the same by the
 --        client's clock, 15 digits of milliseconds each. A process that does not listen is passed
 --        over. A reservation names the owner ~<ticket>.
+--        A waiter heeds only what is told of its last question: when it asked is told by its own
+--        clock, unchanged, and no two of its questions have one time. What other nodes still tell
+--        of an earlier question is thereby known to be stale (wake-up.ts).
 --@include start
+-- Also in protocol/verbs.ts.
 local RESERVED_MS = 40
 
 -- No namespace has a brace, so the first one closes the tag.
@@ -64,8 +68,9 @@ local function inOrder(tickets)
   return ranks
 end
 
--- How many wait. The lock must be free.
-local function notify(lock)
+-- Reserves a free lock for the first in the queue that listens, and tells that one and the next.
+-- Returns how many wait.
+local function passOn(lock)
   local queue, isReserved = queueOf(lock), false
   local tickets = call('HGETALL', queue)
   local ranks, count = firstTwo(tickets), #tickets / 2

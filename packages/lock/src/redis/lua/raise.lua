@@ -19,7 +19,7 @@ local function request(first, _, at)
   store(KEYS[first + 1], token)
   if removed then
     call('DEL', KEYS[first])
-    notify(KEYS[first])
+    passOn(KEYS[first])
   end
   return { token, removed or '' }
 end

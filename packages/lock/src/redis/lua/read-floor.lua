@@ -6,9 +6,9 @@
 -- Reply  the floor, or nil if the node is not admitted itself or votes in another generation
 --@include admission
 local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor')
-local mark, isOfRun, counterFloor, generation = admission(record[1])
-if not isOfRun or not record[2] or mark == '-' or generation ~= ARGV[2] then
+local standing, isOfRun, counterFloor, generation = admission(record[1])
+if not isOfRun or not record[2] or standing == '-' or generation ~= ARGV[2] then
   return false
 end
-redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, counterFloor, generation, ARGV[1]))
+redis.call('HSET', KEYS[1], 'admitted', admittedAs(standing, counterFloor, generation, ARGV[1]))
 return record[2]

@@ -2,22 +2,24 @@
 --        value ends with a line feed. Counters stay. Works on a quarantined node too, and does not
 --        ask whether it is one: deleting an owner's own key is always safe.
 -- KEYS   per resource: lock
--- ARGV   per request: beginning of the lock value and whether to tell (owner|1 or owner|0, then the
---        ticket that won the lock, if one did)
+-- ARGV   per request: what is given back (one of the three below)
 -- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing had this
 --        owner, else 1 + how many wait, the highest number over the resources
--- Note   Where the lock has another owner, the ticket that won it elsewhere goes, and what is
---        reserved for it to the next. The owner ~<ticket> gives back a reservation, and the ticket
---        as well.
---        The owner ~ calls the roll: tickets are taken away, and their processes told as if they
---        were the first; those that run ask again and have their places by when they began to wait.
---        Invariant: while anyone waits, the lock value ends in \n. A refused request sets it, and a
---        waiter that is told asks again: it either holds a lock whose value has it from the start,
---        or is refused.
+-- Note   A request has one of three forms:
+--          <owner>|<1 or 0><ticket>  A lock of this owner; 0 tells nobody. The ticket is the one that
+--                                    won the lock, if one did: where the lock has another owner it
+--                                    goes, and what is reserved for it to the next.
+--          ~<ticket>|1               A ticket, and what is reserved for it: its caller waits no more.
+--          ~|1                       The roll is called: tickets are taken away, and their processes
+--                                    told as if they were the first; those that run ask again and
+--                                    have their places by when they began to wait.
+--        Who is refused, or claims, makes the lock value end in \n. Tickets may be older than the
+--        lock, where the one before it ran out, or was given back with 0: then its value may lack
+--        the line feed, nobody is told of its release, and those that wait notice when they look.
 --        Of a single request for a single resource that is not ours or has no waiters, the whole
 --        reply is the number. Nearly every call is of that kind, so nothing is defined before it:
---        the server pays for every definition. 23, 24 and 124: an owner of 22 characters, the bar,
---        and no ticket; 126: a reservation's.
+--        the server pays for every definition. In the code: 23 and 24 are an owner of 22 characters,
+--        the bar, and 1 or 0 without a ticket; the bytes 124, 126 and 10 are |, ~ and \n.
 --@include start
 local ROLL = 64
 
@@ -66,7 +68,7 @@ local function request(first, last, at)
     if isMine then
       call('DEL', KEYS[key])
       local isTold = string.byte(value, -1) == 10 and sub(text, length + 1, length + 1) ~= '0'
-      reply = math.max(reply, 1 + (isTold and notify(KEYS[key]) or 0))
+      reply = math.max(reply, 1 + (isTold and passOn(KEYS[key]) or 0))
     end
   end
   return reply

@@ -119,7 +119,7 @@ describe("a member", () => {
     const next = await without(it, n2);
     await accepts(n1, next, { ballot: 10, noted });
     await it.lock.fleet.close();
-    expect(await run(n1, enter({ roster: next, floor: 0, epoch: "i", since: 1 }))).toBe(true);
+    expect(await run(n1, enter({ roster: next, floor: 0, epoch: "i", sinceGeneration: 1 }))).toBe(true);
     const again = (await promises(n1, 10)).noted;
     const third = changed(next, { maxTtlMs: 7 });
     expect(await accepts(n1, third, { ballot: 10, noted: again, openForMs: 60_000 })).toMatchObject({ kind: "too early" });
@@ -134,9 +134,9 @@ describe("a member", () => {
     const next = await without(it, n2);
     const { floor = 0 } = await statusOf(n1);
     const entering = { roster: next, floor: floor + 1_000, epoch: "i" };
-    expect(await run(n1, enter({ ...entering, since: 2 }))).toBe(false);
-    expect(await run(n1, enter({ ...entering, since: 1 }))).toBe(true);
-    expect(await run(n1, enter({ ...entering, since: 1 }))).toBe(false);
+    expect(await run(n1, enter({ ...entering, sinceGeneration: 2 }))).toBe(false);
+    expect(await run(n1, enter({ ...entering, sinceGeneration: 1 }))).toBe(true);
+    expect(await run(n1, enter({ ...entering, sinceGeneration: 1 }))).toBe(false);
     const after = await statusOf(n1);
     expect(readAdmissionRecord(after.admitted)).toMatchObject({ generation: generationOf(next), counterFloor: floor + 1_000 });
     expect(await it.lock.node("n1").ask("grant", asking("a"))).toMatchObject({

@@ -157,7 +157,7 @@ describe("nonces", () => {
     id: "id1",
     wallMs: 4_000_000_000_000,
     maxTtlMs,
-    since: 0,
+    sinceGeneration: 0,
     founding: "",
   };
 
@@ -198,7 +198,7 @@ describe("nonces", () => {
         id: "id2",
         wallMs: 5_000_000_000_000,
         maxTtlMs: 5,
-        since: 0,
+        sinceGeneration: 0,
         founding: "",
       }),
     );
@@ -282,7 +282,7 @@ describe("nonces", () => {
     await third.partition();
     await third.restart({ forget: true });
     const redis = new Redis(third.directUrl);
-    await asked(redis, openAdmission({ ...arrived, since: 1 }));
+    await asked(redis, openAdmission({ ...arrived, sinceGeneration: 1 }));
     redis.disconnect();
     await third.heal();
     await later.heard("quarantined", "n3");

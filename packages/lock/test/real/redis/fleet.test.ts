@@ -37,7 +37,7 @@ describe("a locker that must not vote", () => {
     const [node] = servers.nodes;
     const record = `{${namespace}}:node`;
     await node?.cli("HSET", record, "format", "99", "floor", "7");
-    const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" };
+    const given = { nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, sinceGeneration: 0, founding: "" };
     const memory = { runId: "r", nonce: "t", floor: 1, epoch: "e" };
     const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
     const admitted = { ...memory, id: "i", fleet: "f", founding: "", durable: "durable" } as const;
@@ -48,7 +48,7 @@ describe("a locker that must not vote", () => {
       readmit(memory),
       promise("", 1),
       accept({ noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
-      enter({ roster, floor: 1, epoch: "e", since: 0 }),
+      enter({ roster, floor: 1, epoch: "e", sinceGeneration: 0 }),
     ];
     for (const { source, args } of calls) {
       expect(await node?.cli("EVAL", source, "2", keys.node, keys.marks, ...args).catch(String)).toContain("FORMAT");

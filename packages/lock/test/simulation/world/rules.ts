@@ -83,7 +83,7 @@ function answersAsBefore(): (executed: Executed) => Reply {
   };
 }
 
-/** Behind the mark, the run id and the counter floor: in which generation a node votes. */
+/** Behind how the node stands, the run id and the counter floor: in which generation a node votes. */
 const GENERATION = /(?<=^[+-].{39}\d{15})[^:]*(?=:)/;
 /** See status.lua. */
 const [STATUS_WORDS, MEMBERS] = [14, 11];
@@ -149,7 +149,7 @@ export const controls: Readonly<Record<string, Rules>> = {
     replace: "redis.call('HGET', KEYS[1], 'admitted') and string.sub(redis.call('HGET', KEYS[1], 'admitted'), 1, 40) == head('+')",
   }),
   "epochs that nobody moves": edited("readFloor", {
-    find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(mark, counterFloor, generation, ARGV[1]))",
+    find: "redis.call('HSET', KEYS[1], 'admitted', admittedAs(standing, counterFloor, generation, ARGV[1]))",
     replace: "",
   }),
   "old counters believed": edited("admit", {

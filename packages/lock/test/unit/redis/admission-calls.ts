@@ -23,11 +23,11 @@ export const keys = keysOf("ns", "inbox");
 
 export const admissionCalls: Readonly<Record<string, ScriptCall<unknown>>> = {
   status: status,
-  "open-admission": openAdmission({ nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, since: 0, founding: "" }),
+  "open-admission": openAdmission({ nonce: "t", id: "i", wallMs: 1, maxTtlMs: 1, sinceGeneration: 0, founding: "" }),
   "read-floor": readFloor("e", "g"),
   admit: admit(admitted),
   readmit: readmit(admitted),
   promise: promise("", 1),
   accept: accept({ noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
-  enter: enter({ roster, floor: 1, epoch: "e", since: 0 }),
+  enter: enter({ roster, floor: 1, epoch: "e", sinceGeneration: 0 }),
 };

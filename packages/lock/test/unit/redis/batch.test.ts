@@ -43,10 +43,10 @@ describe("an encoded call", () => {
 
   test("confirms the admission record only in a grant of one resource", () => {
     const encoder = new BatchEncoder(keysOf("ns", "inbox"));
-    expect(encoder.encode([pending("grant")]).confirmsRecord).toBe(true);
-    expect(encoder.encode([pending("grant"), pending("grant")]).confirmsRecord).toBe(false);
-    expect(encoder.encode([pending("grant", { resources: ["a", "b"] })]).confirmsRecord).toBe(false);
-    expect(encoder.encode([pending("release")]).confirmsRecord).toBe(false);
+    expect(encoder.encode([pending("grant")]).confirmsAdmission).toBe(true);
+    expect(encoder.encode([pending("grant"), pending("grant")]).confirmsAdmission).toBe(false);
+    expect(encoder.encode([pending("grant", { resources: ["a", "b"] })]).confirmsAdmission).toBe(false);
+    expect(encoder.encode([pending("release")]).confirmsAdmission).toBe(false);
   });
 });
 

@@ -5,13 +5,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { MAX_TOKEN, TOKENS_PER_MS } from "../../../src/protocol/token.js";
-import { type AnyVerb, type Verb, verbs } from "../../../src/protocol/verbs.js";
+import { type AnyVerb, RESERVED_MS, TICKET_MS, type Verb, verbs } from "../../../src/protocol/verbs.js";
 import { type Batch, BatchEncoder } from "../../../src/redis/calls.js";
 import { scriptsFor } from "../../../src/redis/connection.js";
 import { scripts } from "../../../src/redis/lua.generated.js";
 import { mark } from "../../../src/redis/record.js";
 import { resourcesPage } from "../../../src/redis/reports.js";
-import { RESERVED_MS, TICKET_MS } from "../../../src/waiting/wake-up.js";
 import { admissionCalls, keys } from "./admission-calls.js";
 
 const folder = new URL("../../../src/redis/lua/", import.meta.url);

@@ -20,8 +20,8 @@ function scripted() {
   const pipeline = new Pipeline({
     node: {
       name: "n1",
-      confirmedRecord: undefined,
-      noteRecord: () => ({ epoch: "", generation: "" }),
+      confirmedAdmission: undefined,
+      noteAdmission: () => ({ epoch: "", generation: "" }),
       quarantined: () => ({ kind: "quarantined", node: "n1" }),
     },
     encoder: new BatchEncoder(keysOf("ns", "inbox")),

@@ -6,18 +6,11 @@ import { LocalQueue, WantedByOthers } from "../../../src/lease/local-queue.js";
 import type { Lost } from "../../../src/lease/state.js";
 import { readLeaseRequest } from "../../../src/options/policy.js";
 import type { GrantBallot, ReleaseBallot } from "../../../src/protocol/ballot.js";
+import { RESERVED_MS, TICKET_MS } from "../../../src/protocol/verbs.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
 import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
-import {
-  backOffMs,
-  backupDelayMs,
-  disagreementDelayMs,
-  RESERVED_MS,
-  refreshMs,
-  safetyPollMs,
-  TICKET_MS,
-} from "../../../src/waiting/wake-up.js";
+import { backOffMs, backupDelayMs, disagreementDelayMs, refreshMs, safetyPollMs } from "../../../src/waiting/wake-up.js";
 import { ManualClock, ScriptedNode, stateOf } from "../scripted-node.js";
 
 const introduced = { isDone: true } as unknown as FirstContact;

@@ -33,7 +33,7 @@ function statusOf(kind: Kind, name: string): NodeStatus {
   return {
     ...server,
     floor: 1,
-    admission: { mark: "votes", runId, counterFloor: 1, generation: "1-m", epoch: "e" },
+    admission: { standing: "votes", runId, counterFloor: 1, generation: "1-m", epoch: "e" },
     id: name,
     fleet: "f",
     roster,

@@ -2,7 +2,7 @@
 // more when it is carried out.
 import { expect, test } from "vitest";
 import { keysOf } from "../../../../src/protocol/verbs.js";
-import { admitAll, found } from "../../../../src/redis/admission/steps.js";
+import { admitAll, foundFleet } from "../../../../src/redis/admission/steps.js";
 import type { ScriptCall } from "../../../../src/redis/calls.js";
 import type { RedisFleet } from "../../../../src/redis/fleet.js";
 import { scripts } from "../../../../src/redis/lua.generated.js";
@@ -91,7 +91,7 @@ async function believedTogether(
     opened: markOf(name, "t"),
   }));
   const among = seen.slice(0, 2);
-  if (what === "found") await found(settings, seen);
+  if (what === "found") await foundFleet(settings, seen);
   else
     await admitAll(
       settings,

@@ -1,9 +1,9 @@
--- What   Part of every script that stores or reads tokens: is this node admitted since its server
---        started, and what does it store?
+-- What   Part of every script that stores or reads tokens; what stands behind it is executed only
+--        where this node was admitted since its server started.
 -- KEYS   1 {ns}:node, whose fields admitted and floor are read
 -- ARGV   none of its own
 -- Reply  none of its own; the whole script answers '' where the node is not admitted
--- Note   One line is put before every script: `local RETENTION, RUN = '<retentionMs>', '<mark and
+-- Note   One line is put before every script: `local RETENTION, RUN = '<retentionMs>', '<+ and
 --        run_id>'`. Since Redis 7 the cache of scripts is neither kept nor replicated, so a script
 --        that bears a run_id and is found in the cache was loaded since the server started; the
 --        client loads it after asking for the run_id, on the same connection.
