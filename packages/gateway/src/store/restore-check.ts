@@ -92,7 +92,8 @@ export class RestoreCheck {
   async #recall(id: string): Promise<string | undefined> {
     try {
       const remembered = await this.#marks.mark(markOf(id), 0);
-      this.#known = { id, beat: this.#known?.id === id ? Math.max(this.#known.beat, remembered) : remembered };
+      if (this.#known?.id === id) this.#known.beat = Math.max(this.#known.beat, remembered);
+      else this.#known = { id, beat: remembered };
       this.#recalledAt = performance.now();
       return undefined;
     } catch (error) {
