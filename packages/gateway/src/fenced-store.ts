@@ -215,7 +215,8 @@ class PostgresStore implements FencedStore {
     const unknown = this.#engine.known === undefined ? await this.#engine.look() : undefined;
     if (unknown !== undefined) return unknown;
     const { line } = this.#paths.pathOf([change.resource]);
-    return await moveFence(line, this.#durability, { direction, ...change });
+    const keptBy = this.#paths.shards === undefined ? "this server" : "a worker";
+    return await moveFence({ line, durability: this.#durability, keptBy }, { direction, ...change });
   }
 
   async ready(): Promise<Readiness> {
@@ -269,9 +270,11 @@ class PostgresStore implements FencedStore {
 const textFor = (durability: Durability): string =>
   `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]}`;
 
+/** Fails where the worker of Citus that keeps the row does not commit so: the statement asks the coordinator only. */
+const DEMAND_OF_WORKER = "select palisade.demand_durability(resource, $2::text) from palisade.resources where resource = $1::text";
+
 async function moveFence(
-  line: Line,
-  durability: Durability,
+  { line, durability, keptBy }: { readonly line: Line; readonly durability: Durability; readonly keptBy: "this server" | "a worker" },
   { direction, resource, token, by, reason }: FenceChange & { readonly direction: "raise" | "lower" },
 ): Promise<FenceVerdict> {
   checkName(resource);
@@ -280,7 +283,11 @@ async function moveFence(
   checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
   const statement = { name: "", text: textFor(durability), values: [direction, resource, String(token), by, reason] };
   const verdict = await line.use([resource], async (connection): Promise<FenceVerdict | Held> => {
-    const reply = await connection.transaction("palisade-move-fence", (run) => run(statement));
+    const reply = await connection.transaction("palisade-move-fence", async (run) => {
+      const rows = await run(statement);
+      if (keptBy === "a worker") await run({ name: "", text: DEMAND_OF_WORKER, values: [resource, durability] });
+      return rows;
+    });
     if ("failure" in reply) {
       const { failure } = reply;
       if (failure.kind === "unknown" || failure.kind === "unavailable") return undecidedBy(failure);
