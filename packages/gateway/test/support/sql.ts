@@ -1,11 +1,11 @@
 // What tests send to Postgres themselves: the fenced statement in all forms, so that it can be held
-// open in a transaction, raced, or explained; rows that are held; tables of a user's own under the
+// open in a transaction, raced, or explained; every kind of row and of write; rows that are held; tables of a user's own under the
 // fence, and transactions that present pairs of resource and token.
 import type pg from "pg";
 import type { WriteRequest } from "../../src/fence/verdict.js";
-import type { FencedRow } from "../../src/write/condition.js";
+import type { FencedRow, StoredState } from "../../src/write/condition.js";
 import { fencedWrite, parametersOf, valuesOf } from "../../src/write/statement.js";
-import { type Connect, isOnCitus, uniqueName } from "./fixtures.js";
+import { type Connect, expect, isOnCitus, uniqueName } from "./fixtures.js";
 
 /**
  * any: INSERT … ON CONFLICT. known: UPDATE, for resources that have a row. one: a single write with
@@ -46,6 +46,45 @@ export async function runStatement(
 
 export function put(resource: string, token: number, value: string): WriteRequest {
   return { op: "put", resource, token, value };
+}
+
+/** Every kind of row, and of no row. */
+const states: readonly (StoredState | undefined)[] = [
+  undefined,
+  ...[4, 5, 6].flatMap((token) =>
+    [0, 3].flatMap((seq) => [
+      { token, seq, rev: 0, deleted: true },
+      { token, seq, rev: 2, deleted: true },
+      { token, seq, rev: 2, deleted: false },
+    ]),
+  ),
+];
+const requests: readonly Omit<WriteRequest, "resource">[] = [undefined, 2, 3, 4].flatMap((seq) => [
+  { op: "seal" as const, token: 5, seq },
+  ...([undefined, "absent", "present", 1, 2] as const).flatMap((expected) => [
+    { op: "put" as const, token: 5, seq, expected, value: "1" },
+    { op: "patch" as const, token: 5, seq, expected, value: "1" },
+    { op: "delete" as const, token: 5, seq, expected },
+  ]),
+]);
+
+export interface Case {
+  readonly state: StoredState | undefined;
+  readonly request: WriteRequest;
+}
+
+/** Each of these requests for a resource of its own in each of these states, in which it is stored. */
+export async function storedCases(client: pg.Client): Promise<readonly Case[]> {
+  const cases = states.flatMap((state) => requests.map((request) => ({ state, request: { ...request, resource: uniqueName("case") } })));
+  const stored = cases.flatMap(({ state, request }) => (state === undefined ? [] : [{ ...state, resource: request.resource }]));
+  await client.query(
+    `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
+     select resource, token, seq, rev, 0, 'put', deleted, case when deleted then null else '1'::jsonb end, now()
+     from jsonb_to_recordset($1) as stored(resource text, token bigint, seq bigint, rev bigint, deleted boolean)`,
+    [JSON.stringify(stored)],
+  );
+  expect(cases.length).toBe(19 * 64);
+  return cases;
 }
 
 /** Another session, in a transaction that holds these rows until it ends, and changes nothing of them. */
