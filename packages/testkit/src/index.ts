@@ -1,7 +1,7 @@
 // Everything the testkit offers, by name; no logic.
 
 export { numberOf, readArguments, UsageError } from "./command-line.js";
-export { connectTo, queryAt, type TestDatabase, withClient } from "./postgres/databases.js";
+export { connectTo, PostgresDatabases, queryAt, type TestDatabase, withClient } from "./postgres/databases.js";
 export { localPostgres } from "./postgres/local.js";
 export { PostgresPair, PostgresServer } from "./postgres/server.js";
 export { livingChildren, scratchFolder } from "./process/orphans.js";

@@ -1,7 +1,7 @@
-// A plain database with documents, fences, keys and history is moved to Citus by the steps of
+// A plain database with documents, fences and history is moved to Citus by the steps of
 // docs/citus.md.
 import { readFileSync } from "node:fs";
-import { connectTo } from "@palisade/testkit";
+import { connectTo, PostgresDatabases } from "@palisade/testkit";
 import { describe, expect, runProgram, test, uniqueName } from "../support/fixtures.js";
 import { get, put } from "../support/wire.js";
 
@@ -30,14 +30,12 @@ function documented(coordinator: URL, workers: readonly URL[]): { readonly every
 }
 
 describe("a plain database", () => {
-  test("G1 is moved with its documents, fences, keys and history, as the page says", async ({ postgres, startProgram, onTestFinished }) => {
+  test("G1 is moved with its documents, fences and history, as the page says", async ({ postgres, startProgram, onTestFinished }) => {
     const name = uniqueName("moved").replace(/\W/g, "_");
-    const servers = [postgres.url, ...postgres.workers.map(({ adminUrl }) => adminUrl)].map((url) => new URL(url));
-    for (const server of servers) await run(server.href, `create database ${name}`);
-    onTestFinished(async () => {
-      for (const server of servers) await run(server.href, `drop database ${name} with (force)`);
-    });
-    const urls = servers.map((server) => Object.assign(new URL(server), { pathname: `/${name}` }));
+    const servers = [postgres.url, ...postgres.workers.map(({ adminUrl }) => adminUrl)];
+    const databases = await Promise.all(servers.map((server) => new PostgresDatabases(server).createDatabase(name)));
+    onTestFinished(async () => void (await Promise.all(databases.map((database) => database.drop()))));
+    const urls = databases.map(({ url }) => new URL(url));
     const [coordinator, ...workers] = urls as [URL, ...URL[]];
     const env = { DATABASE_URL: coordinator.href, PALISADE_HISTORY: "on" };
 

@@ -1,7 +1,7 @@
 // A database of Citus on which no gateway may start is refused, with what is so and what to do; and
 // doing it helps.
 import { migrate } from "@palisade/gateway";
-import { queryAt, type TestDatabase } from "@palisade/testkit";
+import { PostgresDatabases, queryAt, type TestDatabase } from "@palisade/testkit";
 import { distribute } from "../../src/store/migrate.js";
 import { test as base, createGateway, describe, eventually, expect, type ProgramResult, quiet, runProgram } from "../support/fixtures.js";
 import { get, put } from "../support/wire.js";
@@ -79,19 +79,24 @@ describe("a start is refused", () => {
 });
 
 describe("migrate --citus", () => {
-  test("is refused where it cannot be: no extension, no worker, a number of shards that is none", async ({ copy }) => {
-    const url = await copy();
-    await queryAt(url, "select citus_remove_node(nodename, nodeport) from pg_dist_node where groupid > 0");
-    expect(await migrateOnCitus(url)).toMatchObject({ code: 1, err: expect.stringContaining("has no active worker") });
-    await queryAt(url, "drop extension citus cascade");
-    expect(await migrateOnCitus(url)).toMatchObject({
+  test("is refused where it cannot be: no extension, a number of shards that is none", async ({ postgres }) => {
+    // Without workers, so without the extension: to drop it is to race with the daemon of its database.
+    await using database = await new PostgresDatabases(postgres.url).createDatabase();
+    await migrate(database.url);
+    expect(await migrateOnCitus(database.url)).toMatchObject({
       code: 1,
       err: expect.stringContaining("the extension citus is not in this database"),
     });
-    expect(await migrateOnCitus(url, "--shards", "0")).toMatchObject({
+    expect(await migrateOnCitus(database.url, "--shards", "0")).toMatchObject({
       code: 2,
       err: expect.stringContaining("--shards is a number from 1 to"),
     });
+  });
+
+  test("is refused without workers, and changes nothing", async ({ copy }) => {
+    const url = await copy();
+    await queryAt(url, "select citus_remove_node(nodename, nodeport) from pg_dist_node where groupid > 0");
+    expect(await migrateOnCitus(url)).toMatchObject({ code: 1, err: expect.stringContaining("has no active worker") });
     expect(await queryAt(url, "select tgname from pg_trigger where tgrelid = 'palisade.resources'::regclass")).toEqual([
       { tgname: "fence_only_rises" },
     ]);
