@@ -17,6 +17,7 @@ const reused = [
   "patches",
   "raises",
   "stale-writes-are-rejected",
+  "store-pooler",
   "transactions",
 ];
 
@@ -44,6 +45,10 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
   "they put a row trigger on the table, which Citus has not": [
     "is given up after eight races lost, as not applied, and not before",
     "allows is refused alone, and from then on fails no neighbour",
+    "no statement of a write is compiled before it runs",
+  ],
+  "a gateway there has connections for each worker, and the pool has one session for each gateway": [
+    "in session mode G3 two gateways with different settings behind one pool run each its own statement",
   ],
   "not promised there, or refused (docs/citus.md)": [
     "not even the owner lowers a fence past the record",
