@@ -1,5 +1,17 @@
-// How much the store takes on at a time, and how long it waits. Three of these can be set
+// How much the API and the store take on at a time, and how long they wait. Three of these can be set
 // (settings/settings.ts); nobody has a reason to move the others, but tests do, to see them reached.
+
+/** Of the API. */
+export const serverLimits = {
+  // Some hundred MB of sockets; a machine that has fewer files to open refuses earlier by itself.
+  maxConnections: 10_000,
+  // Whoever takes longer to send a header holds a connection for nothing.
+  headersTimeoutMs: 10_000,
+  // The largest body by a slow line.
+  requestTimeoutMs: 30_000,
+};
+
+export type ServerLimits = Readonly<typeof serverLimits>;
 
 const DAY_MS = 86_400_000;
 

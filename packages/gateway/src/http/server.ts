@@ -4,23 +4,12 @@
 import { createServer, IncomingMessage, type Server, type ServerOptions, ServerResponse } from "node:http";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import type { Express } from "express";
+import type { ServerLimits } from "../limits.js";
 import { awaitsContinue } from "./body.js";
 import { isIdle, mustStaySilent } from "./connection-state.js";
 import { Problem, rawProblem, sendProblem } from "./problems.js";
 import { RequestContext } from "./request.js";
 import { allowedAt, RESOURCES } from "./routes.js";
-
-/** Of the API. Tests give others. */
-export const serverLimits = {
-  // Some hundred MB of sockets; a machine that has fewer files to open refuses earlier by itself.
-  maxConnections: 10_000,
-  // Whoever takes longer to send a header holds a connection for nothing.
-  headersTimeoutMs: 10_000,
-  // The largest body by a slow line.
-  requestTimeoutMs: 30_000,
-};
-
-export type ServerLimits = Readonly<typeof serverLimits>;
 
 export interface GatewayServer extends Server {
   /**
