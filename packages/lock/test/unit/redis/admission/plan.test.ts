@@ -172,7 +172,7 @@ describe("the plan", () => {
     const view = viewOf(["admitted", "admitted", "durable"]);
     const copied = {
       ...view,
-      seen: view.seen.map((node) => ({ ...node, status: { ...node.status, id: "one" } })),
+      seen: view.seen.map((node) => ({ ...node, status: { ...node.status, id: "n3" } })),
     };
     expect(planAdmission(copied).map(({ kind }) => kind)).toEqual(["rebuilt"]);
   });
