@@ -19,9 +19,14 @@ if (owned === "children") {
   const server = await PostgresServer.start({ provider: "local", durable: owned === "durable postgres" });
   const client = await connectTo(server.url);
   const sessions = "select pid, current_setting('data_directory') as data from pg_stat_activity";
-  const { rows } = await client.query<{ pid: number; data: string }>(sessions);
-  pids.push(...rows.map(({ pid }) => pid));
-  folders.push(rows[0]?.data);
+  // A server answers before all of its own processes are listed: its client and four of them at the least.
+  for (;;) {
+    const { rows } = await client.query<{ pid: number; data: string }>(sessions);
+    if (rows.length < 5) continue;
+    pids.push(...rows.map(({ pid }) => pid));
+    folders.push(rows[0]?.data);
+    break;
+  }
   if (owned === "paused postgres") await server.pause();
 }
 
