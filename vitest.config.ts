@@ -16,6 +16,7 @@ export const shared = {
   oxc: { target: "es2022" }, // Node 20 does not know `await using`.
   test: {
     pool: "forks", // A server dies with the thread that started it, so tests run in processes.
+    expect: { poll: { timeout: 10_000 * slowness } },
     isolate: false, // A new process for every file would cost more than most files take; what a file leaves behind fails it (leak-guard.ts).
   },
 } as const;
@@ -24,7 +25,6 @@ export const shared = {
 export const patient = {
   globalSetup: ["packages/testkit/src/vitest/global-setup.ts"],
   setupFiles: ["packages/testkit/src/vitest/leak-guard.ts"],
-  expect: { poll: { timeout: 10_000 * slowness } },
   testTimeout: patienceMs,
   hookTimeout: patienceMs,
 } as const;

@@ -259,7 +259,7 @@ class DockerPostgres extends ServerContainer implements PostgresHost {
     // Postgres' fast shutdown: clients are cut, and all that was committed is checkpointed.
     const handle = await this.handle();
     if (!(await handle.inspect()).State.Paused) await handle.kill({ signal: "SIGINT" }).catch(() => undefined); // It may be down.
-    for (let look = 0; look < 100 && (await handle.inspect()).State.Running; look += 1) await sleep(50);
+    for (let look = 0; look < 300 && (await handle.inspect()).State.Running; look += 1) await sleep(50);
     await this.kill();
     await this.startAgain("kept");
   }

@@ -1,10 +1,10 @@
 // The program on a real fleet and a real gateway, at an incident: who holds it, take it away, prove
 // that the old holder is fenced.
-import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { createGatewayClient } from "@palisade/client";
 import { createGateway, type Gateway, migrate } from "@palisade/gateway";
 import { createLocker, type Locker } from "@palisade/lock";
+import { startNode } from "@palisade/testkit";
 import { test as base, describe, expect, type SharedRedis } from "@palisade/testkit/vitest";
 import { palisade } from "../support/terminal.js";
 
@@ -175,25 +175,17 @@ test("M1 nodes shows each member beside its own address, in whichever order and 
 
 test("watch as a program of its own prints each change, lives through a quorum that is lost for a while, and ends by SIGINT", async ({
   fleet,
+  onTestFinished,
 }) => {
   const { nodes, urls } = await fleet({ nodes: 3 });
   await using holder = createLocker({ nodes: urls, label: "worker-7", ...patient });
   const { token } = await holder.acquire("w", { ttlMs: 50_000 });
   const main = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
-  const child = spawn(process.execPath, [main, "watch", "--every", "0.2"], {
-    env: { ...process.env, PALISADE_REDIS_URLS: urls.join(",") },
-  });
-  let [output, errors] = ["", ""];
-  child.stdout.on("data", (chunk) => {
-    output += String(chunk);
-  });
-  child.stderr.on("data", (chunk) => {
-    errors += String(chunk);
-  });
-  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
-  await expect.poll(() => output).toMatch(new RegExp(`\theld\tw\tworker-7\t${token}\n`));
+  const child = startNode(main, ["watch", "--every", "0.2"], { name: "watch", env: { PALISADE_REDIS_URLS: urls.join(",") } });
+  onTestFinished(async () => void (await child.kill()));
+  await child.says(new RegExp(`\theld\tw\tworker-7\t${token}$`));
   await Promise.all(nodes.slice(0, 2).map((node) => node.pause()));
-  await expect.poll(() => errors).toMatch(/1 of 3 nodes answered/);
+  await child.says(/1 of 3 nodes answered/);
   await Promise.all(nodes.slice(0, 2).map((node) => node.resume()));
   // The nodes that stood still are connected to again one after the other.
   const taken = () =>
@@ -202,9 +194,9 @@ test("watch as a program of its own prints each change, lives through a quorum t
       () => false,
     );
   await expect.poll(taken, { timeout: 30_000 }).toBe(true);
-  await expect.poll(() => output).toMatch(new RegExp(`\tended\tw\tworker-7\t${token}\n`));
-  child.kill("SIGINT");
-  expect(await ended).toBe(0);
+  await child.says(new RegExp(`\tended\tw\tworker-7\t${token}$`));
+  child.signal("SIGINT");
+  expect((await child.waitForExit()).code).toBe(0);
   await Promise.all(nodes.map((node) => node.kill()));
   const lost = await palisade(["watch", "--timeout", "1"], { env: { PALISADE_REDIS_URLS: urls.join(",") }, columns: 80 });
   expect(lost.exitCode).toBe(3);

@@ -36,7 +36,7 @@ async function expectEnd({ child, said }: Started, code: number, words: RegExp):
 
 test("G1 stores under a lease, refuses a stale token, and ends on SIGTERM with everything it started", async ({ start }) => {
   const stack = start(anyPorts);
-  await expect.poll(stack.said, { timeout: 60_000 }).toContain("Ready after");
+  await stack.child.says(/Ready after/);
   const address = (name: string): string => new RegExp(`^${name} +(\\S+)`, "m").exec(stack.said())?.[1] ?? "";
   const [url, nodes] = [address("gateway"), address("redis").split(",")];
   expect(nodes).toHaveLength(5);
@@ -84,6 +84,6 @@ test("where no Redis can be had, Valkey in WebAssembly stands in; a server that 
   const bare = { PATH: programs, PALISADE_CACHE_DIR: join(folder, "cache"), REDIS_SERVER_BIN: "" };
   const [stack, named] = [start(anyPorts, bare), start(anyPorts, { ...bare, REDIS_SERVER_BIN: "/no/such/redis-server" })];
   await expectEnd(named, 1, /REDIS_SERVER_BIN names \/no\/such\/redis-server/);
-  await expect.poll(stack.said, { timeout: 30_000 }).toContain("Ready after");
+  await stack.child.says(/Ready after/);
   await expectEnd(stack, 0, /^5 × Valkey in WebAssembly/);
 });

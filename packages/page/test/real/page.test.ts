@@ -9,7 +9,7 @@ import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
 import { queryAt } from "@palisade/testkit";
 import { test as base, describe, eventually, expect, uniqueName } from "../../../gateway/test/support/fixtures.js";
 import type { LeasePage, Released, ResourceView } from "../../src/messages.js";
-import { type Keys, type PageClient, pageClient, pageSettings } from "../support/gateway.js";
+import { type Keys, looksUntil, type PageClient, pageClient, pageSettings } from "../support/gateway.js";
 
 interface Opened {
   readonly gateway: Gateway;
@@ -150,10 +150,8 @@ describe("the stream", () => {
       knowsLock: true,
       refusedSince: expect.any(Number),
     });
-    const sentAt = performance.now();
     await client.put("orders/42", { secret: "late" }, { token: lease.token - 1 });
-    await eventually(() => stream.refusals.length).toBe(1);
-    expect(performance.now() - sentAt).toBeLessThan(1_000);
+    expect(await looksUntil(() => stream.refusals.length === 1)).toBeLessThan(100);
     expect(stream.refusals[0]).toMatchObject([
       {
         resource: "orders/42",
@@ -196,10 +194,8 @@ describe("the stream", () => {
     await using stream = await pageClient(gateway.adminUrl, keys.observer).live();
     const states = () => stream.state?.fleet?.nodes.map(({ state }) => state).join(" ");
     await eventually(states).toBe("votes votes votes votes votes");
-    const killedAt = performance.now();
     await nodes[3]?.kill();
-    await eventually(states).toBe("votes votes votes silent votes");
-    expect(performance.now() - killedAt).toBeLessThan(2_000);
+    expect(await looksUntil(() => states() === "votes votes votes silent votes")).toBeLessThan(200);
     await nodes[1]?.restart({ forget: true });
     await eventually(states).toBe("votes waits votes silent votes");
     const [, waiting, , silent] = stream.state?.fleet?.nodes ?? [];

@@ -41,6 +41,16 @@ export function pageClient(adminUrl: string, key: string | undefined): PageClien
   };
 }
 
+/**
+ * In how many looks, ten milliseconds apart, it is so: a limit of time for what one process does, which
+ * does not count the time in which a busy machine lets nobody run.
+ */
+export async function looksUntil(isSo: () => boolean | Promise<boolean>): Promise<number> {
+  let looks = 0;
+  for (; !(await isSo()); looks += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+  return looks;
+}
+
 export class LiveStream implements AsyncDisposable {
   hello: Hello | undefined;
   state: State | undefined;

@@ -100,7 +100,7 @@ describe("a run", { timeout: PATIENCE_MS }, () => {
     child.signal("SIGINT");
     const { code, signal } = await child.waitForExit();
     expect(code === 0 && signal === null).toBe(false);
-    await expect.poll(() => livingWith(mark), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => livingWith(mark), { timeout: PATIENCE_MS }).toEqual([]);
   });
 });
 

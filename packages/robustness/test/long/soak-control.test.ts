@@ -71,7 +71,7 @@ describe("the soak", { timeout: PATIENCE_MS }, () => {
     expect(lines.at(-1)?.kind).toBe("end");
     const pids = lines[0]?.pids ?? {};
     expect(pids).toMatchObject({ gateway: expect.any(Number), "client 1": expect.any(Number), "client 2": expect.any(Number) });
-    expect(Object.values(pids).filter(isAlive)).toEqual([]);
+    await expect.poll(() => Object.values(pids).filter(isAlive), { timeout: PATIENCE_MS }).toEqual([]);
   });
 
   test.concurrent("that lasts for long ends at once, with the reason, when its gateway is gone", async ({ expect }) => {

@@ -111,7 +111,7 @@ export function settingsLines({ durable, settings }: HostOptions): string {
   return `\n${lines.join("")}`;
 }
 
-const SHUTDOWN_TIMEOUT_MS = 3_000;
+const SHUTDOWN_TIMEOUT_MS = 15_000;
 const BOOT_TIMEOUT_MS = 30_000;
 // Room for the cluster and all the WAL that it keeps by default.
 const ROOM_BYTES = 1_500_000_000;

@@ -97,7 +97,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 }
 
-const JOIN_TIMEOUT_MS = 10_000;
+const JOIN_TIMEOUT_MS = 60_000;
 const POLL_MS = 3;
 
 export interface PairOptions extends PostgresOptions {

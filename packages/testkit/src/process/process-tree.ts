@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 
-const STOP_TIMEOUT_MS = 2_000;
+const STOP_TIMEOUT_MS = 20_000;
 
 interface ProcessState {
   /** One letter, as ps shows it: T is stopped, Z has ended and is not yet waited for. */

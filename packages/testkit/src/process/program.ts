@@ -139,7 +139,7 @@ export class Child implements LivingChild {
   }
 
   /** The end of what it wrote, for error messages. */
-  lastLines(count = 20): readonly string[] {
+  lastLines(count = 40): readonly string[] {
     return this.#lines.slice(-count);
   }
 
@@ -171,7 +171,8 @@ export class Child implements LivingChild {
         const exit = { code, signal };
         this.#exit = exit;
         noteEnded(this);
-        const late = setTimeout(() => resolve(exit), LAST_WORDS_MS);
+        // Not before this process has looked at the pipes once more: it may have stood still itself.
+        const late = setTimeout(() => setImmediate(resolve, exit), LAST_WORDS_MS);
         child.once("close", () => {
           clearTimeout(late);
           resolve(exit);

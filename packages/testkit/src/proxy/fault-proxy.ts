@@ -187,7 +187,7 @@ export class FaultProxy {
   }
 
   /** Resolves when the condition holds, looked at when bytes move or connections change. */
-  async until(condition: (traffic: Traffic) => boolean, timeoutMs = 5_000): Promise<void> {
+  async until(condition: (traffic: Traffic) => boolean, timeoutMs = 30_000): Promise<void> {
     if (condition(this.#traffic)) return;
     const limit = new AbortController();
     let watcher = (): void => {};

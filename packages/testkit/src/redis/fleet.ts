@@ -197,7 +197,7 @@ export class FleetWay {
   }
 }
 
-const COMMAND_TIMEOUT_MS = 5_000;
+const COMMAND_TIMEOUT_MS = 10_000;
 const CLOCK_TOLERANCE_MS = 5_000;
 
 /** ioredis's reply. An error reply is thrown as it is; a server that does not answer is named. */

@@ -1,33 +1,25 @@
 // A program that dies takes along what it started, however it dies: processes, and their folders.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { processState } from "../../src/process/process-tree.js";
+import { type Child, startNode } from "../../src/process/program.js";
 
 const program = fileURLToPath(new URL("../../.build/test/real/orphans.program.js", import.meta.url));
-const patient = { timeout: 10_000 };
-const owners = new Set<ChildProcess>();
+const patient = { timeout: 30_000 };
+const owners: Child[] = [];
 
-// Whatever becomes of a test: an owner with its output open would keep the whole run from ending.
-afterAll(() => {
-  for (const owner of owners) owner.kill("SIGKILL");
-});
+afterAll(async () => void (await Promise.all(owners.map((owner) => owner.kill()))));
 
+/** With what it owns; fails at once with its last words if it cannot start. */
 async function startOwner(owned: string, ending = "idle", env: Readonly<Record<string, string>> = {}) {
-  const owner = spawn(process.execPath, [program, owned, ending], {
-    stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, ...env },
-  });
-  owners.add(owner);
-  const ended = once(owner, "exit").then(([code, signal]) => code ?? signal);
-  const [line] = await once(createInterface(owner.stdout), "line");
-  return { owner, ended, ...(JSON.parse(line) as { pids: number[]; folders: string[] }) };
+  const owner = startNode(program, [owned, ending], { name: `the owner of ${owned}`, env });
+  owners.push(owner);
+  const [line] = await owner.says(/^{.*}$/);
+  return { owner, ...(JSON.parse(line) as { pids: number[]; folders: string[] }) };
 }
 
 /** A zombie is gone. */
@@ -53,18 +45,18 @@ describe.concurrent.each([
   ["paused postgres", 5],
 ])("the owner of %s", (owned, least) => {
   test.each(["SIGKILL", "SIGTERM"] as const)("ended by %s leaves no process and no folder", async (signal) => {
-    const { owner, ended, ...its } = await startOwner(owned);
+    const { owner, ...its } = await startOwner(owned);
     expect(its.pids.length).toBeGreaterThanOrEqual(least);
     expect(its.folders.every(existsSync)).toBe(true);
-    owner.kill(signal);
-    expect(await ended).toBe(signal);
+    owner.signal(signal);
+    expect(await owner.waitForExit()).toEqual({ code: null, signal });
     await untilGone(its);
   });
 });
 
 test.each(["exit", "end"])("an owner that comes to its %s leaves none, and is not kept alive by one", async (ending) => {
-  const { ended, ...its } = await startOwner("children", ending);
-  expect(await ended).toBe(0);
+  const { owner, ...its } = await startOwner("children", ending);
+  expect(await owner.waitForExit()).toEqual({ code: 0, signal: null });
   await untilGone(its);
 });
 
@@ -74,6 +66,12 @@ test("data that has to be durable lies in the temporary folder, whatever that is
   await chmod(folder, 0o755); // The account that runs the servers of root must be able to enter.
   const { owner, ...its } = await startOwner("durable postgres", "idle", { TMPDIR: folder });
   expect(its.folders[0]?.startsWith(folder)).toBe(true);
-  owner.kill("SIGKILL");
+  owner.signal("SIGKILL");
   await untilGone(its);
+});
+
+test("an owner that cannot start is told at once, with its last words", async () => {
+  await expect(startOwner("fleet", "idle", { REDIS_SERVER_BIN: "/no/such/server" })).rejects.toThrow(
+    /^the owner of fleet exited with 1; its last lines:\n[\s\S]*REDIS_SERVER_BIN names /,
+  );
 });

@@ -73,7 +73,7 @@ describe("on a machine with nothing", () => {
     // An empty folder for PATH: no server, no apt-get; and no engine for containers.
     const empty = scratchFolder("empty");
     const env = { PATH: empty, PALISADE_CACHE_DIR: empty, HOME: empty, DOCKER_HOST: `unix://${empty}/docker.sock`, ...wishes };
-    return spawnSync(process.execPath, [program, accepts], { env, encoding: "utf8" });
+    return spawnSync(process.execPath, [program, accepts], { env, encoding: "utf8", timeout: 60_000 });
   }
 
   test("a caller that accepts any server gets Valkey in WebAssembly, with a notice that says why and what would help", () => {

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { test as base, expect } from "vitest";
 import { FaultProxy, reset } from "../../src/proxy/fault-proxy.js";
 
-const patient = { timeout: 5_000, interval: 1 };
+const patient = { timeout: 30_000, interval: 1 };
 
 /** One end of a connection. */
 class End {

@@ -48,7 +48,7 @@ test("killed while it was paused, a node has done nothing that it was asked mean
 test("where no provider is named, an engine that answers is taken", () => {
   const { PALISADE_TEST_PROVIDER: _, ...env } = process.env;
   const program = fileURLToPath(new URL("../../../.build/test/real/redis-fallback.program.js", import.meta.url));
-  const { stdout, status } = spawnSync(process.execPath, [program, "real"], { env, encoding: "utf8" });
+  const { stdout, status } = spawnSync(process.execPath, [program, "real"], { env, encoding: "utf8", timeout: 180_000 });
   expect(stdout).toMatch(/^2 × redis:\S+ \(containers of .*\), appendfsync always PONG\n$/);
   expect(status).toBe(0);
 });
