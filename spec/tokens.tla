@@ -27,7 +27,7 @@ CONSTANTS
   Attempts,   \* 1..k, in the order in which they begin: their names are interchangeable
   Admitters,  \* lockers that may be busy admitting a node at the same time, or may have died half-way
   Mishaps,    \* how many memories are lost and grants delivered twice, in all
-  Ceiling,    \* how high "other raises" may raise a counter, and a named token may be
+  Ceiling,    \* how high "other raises" may raise a counter
   Also,       \* what else the world may do: a subset of Events
   Without     \* rules left out: a subset of Rules; the protocol leaves out none
 
@@ -37,11 +37,9 @@ Events == {
   "old backup",       \* it comes back with an older memory instead, and may believe in anybody's key again
   "second delivery",  \* a grant arrives a second time, after the key of the first was gone
   "heal",             \* a lease plants its key, with its token, on nodes that lack it
-  "named tokens",     \* an attempt names a token, any, that it wants to be given at least
   "other raises"      \* a counter rises for other reasons: forced release, read repair, a lease of several resources
 }
 Rules == {
-  "grant above counter",      \* whatever token an attempt names, a node grants only what is above its counter
   "granted alike",            \* without a seal round only nodes that granted exactly the token count as storing it
   "seal round",               \* a token that no quorum granted is stored on a quorum before it is used
   "seal by owner",            \* a node seals only for the attempt that owns the key
@@ -109,41 +107,36 @@ Begin(a) ==
        IF n \in admitted \/ "admission renews epoch" \in Without THEN "asked" ELSE "late"]]
   /\ UNCHANGED <<stored, owner, admitted, token, given, task, mishaps>>
 
-\* The tokens that node n may give: the next one, or one that was named.
-Offers(n) == {stored[n] + 1} \cup
-  IF "named tokens" \notin Also THEN {}
-  ELSE {t \in 1..Ceiling : t > stored[n] \/ "grant above counter" \in Without}
-
-\* Node n gives its key to attempt a, with token t: it was free, or has just expired.
-Take(a, n, t) ==
+\* Node n gives its key, and its next token, to attempt a: it was free, or has just expired.
+Take(a, n) ==
   /\ "expiry" \in Also => owner[n] = 0
-  /\ stored' = [stored EXCEPT ![n] = t]
+  /\ stored' = [stored EXCEPT ![n] = @ + 1]
   /\ owner' = [owner EXCEPT ![n] = a]
   /\ UNCHANGED <<admitted, phase, token, bar, task>>
 
-Grant(a, n, t) ==
+Grant(a, n) ==
   /\ vote[a][n] = "asked"
   /\ IF phase[a] = "granting"
        THEN /\ vote' = [vote EXCEPT ![a][n] = "granted"]
-            /\ given' = [given EXCEPT ![a][n] = t]
+            /\ given' = [given EXCEPT ![a][n] = stored[n] + 1]
        ELSE /\ vote' = [vote EXCEPT ![a][n] = "sealing"]  \* without "seal what was chosen"
             /\ given' = given
-  /\ Take(a, n, t)
+  /\ Take(a, n)
   /\ UNCHANGED mishaps
 
 \* It takes the key and a token all the same; nobody counts it.
-LateGrant(a, n, t) ==
+LateGrant(a, n) ==
   /\ vote[a][n] = "late"
   /\ vote' = [vote EXCEPT ![a][n] = "-"]
-  /\ Take(a, n, t)
+  /\ Take(a, n)
   /\ UNCHANGED <<given, mishaps>>
 
-SecondGrant(a, n, t) ==
+SecondGrant(a, n) ==
   /\ mishaps < Mishaps
   /\ vote[a][n] \in {"granted", "fixed", "sealing", "kept"}
   /\ owner[n] /= a
   /\ mishaps' = mishaps + 1
-  /\ Take(a, n, t)
+  /\ Take(a, n)
   /\ UNCHANGED <<vote, given>>
 
 Expire(n) ==
@@ -242,12 +235,12 @@ When(event, set) == IF event \in Also THEN set ELSE {}
 
 Next ==
   \/ \E a \in Attempts : Begin(a)
-  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "asked"} : \E t \in Offers(n) : Grant(a, n, t)
-  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "late"} : \E t \in Offers(n) : LateGrant(a, n, t)
+  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "asked"} : Grant(a, n)
+  \/ \E a \in Attempts : \E n \in {m \in admitted : vote[a][m] = "late"} : LateGrant(a, n)
   \/ \E a \in {b \in Attempts : phase[b] = "granting"} : Choose(a)
   \/ \E a \in {b \in Attempts : phase[b] = "sealing"} : \E n \in admitted : Seal(a, n)
   \/ \E n \in When("expiry", Nodes) : Expire(n)
-  \/ \E a \in When("second delivery", Attempts) : \E n \in admitted : \E t \in Offers(n) : SecondGrant(a, n, t)
+  \/ \E a \in When("second delivery", Attempts) : \E n \in admitted : SecondGrant(a, n)
   \/ \E a \in When("heal", Attempts) : \E n \in admitted : Heal(a, n)
   \/ \E n \in When("other raises", admitted) : Raise(n)
   \/ \E n \in When("lost memory", Nodes) : Wipe(n)

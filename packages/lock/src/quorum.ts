@@ -161,8 +161,6 @@ export interface Choice {
   readonly token: number;
   /** How many nodes granted exactly that. */
   readonly nodes: number;
-  /** The highest that was granted. */
-  readonly highest: number;
   /** No quorum granted one token, and ballots to come may still make one. */
   readonly isOpen: boolean;
 }
@@ -173,18 +171,17 @@ export interface Choice {
  * grants it twice (T2).
  */
 export function chooseToken(ballots: Ballots<GrantBallot | EpochMoved>, { size, quorum }: QuorumRule): Choice {
-  let [token, nodes, highest, most, open] = [0, 0, 0, 0, 0];
+  let [token, nodes, most, open] = [0, 0, 0, 0];
   for (let i = 0; i < size; i++) {
     const ballot = ballots[i];
     if (ballot === undefined) open++;
     if (ballot?.kind !== "granted") continue;
-    highest = Math.max(highest, ballot.token);
     if (ballot.token === token || nodes >= quorum) continue;
     const alike = grantsOf(ballots, ballot.token);
     most = Math.max(most, alike);
     if (alike >= quorum || ballot.token > token) [token, nodes] = [ballot.token, alike];
   }
-  return { token, nodes, highest, isOpen: nodes < quorum && most + open >= quorum };
+  return { token, nodes, isOpen: nodes < quorum && most + open >= quorum };
 }
 
 function grantsOf(ballots: Ballots<GrantBallot | EpochMoved>, token: number): number {

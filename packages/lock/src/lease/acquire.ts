@@ -76,8 +76,7 @@ class Acquisition implements Voters {
 
   async run(): Promise<Outcome> {
     const { resources, ttlMs, wait } = this.#wanted;
-    const leastToken = this.#locker.leastToken.at(this.#startMonotonicMs);
-    const question = { resources, owner: this.#owner, label: this.#policy.label, ttlMs, leastToken };
+    const question = { resources, owner: this.#owner, label: this.#policy.label, ttlMs };
     const claim = wait === undefined ? undefined : { ...question, wait };
     const verdict = await askAll<CountedGrant, Settled>(this, {
       question: "grant",
@@ -105,16 +104,14 @@ class Acquisition implements Voters {
   // next winner's quorum does not contain, and that winner would be given a smaller one (T1): hence
   // the seal round.
   async #chooseToken(): Promise<Outcome> {
-    const { clock, leastToken } = this.#locker;
     const policy = this.#policy;
     let choice = chooseToken(this.#grants, policy);
     if (choice.isOpen) {
       await this.#moreGrants();
       choice = chooseToken(this.#grants, policy);
     }
-    const { token, nodes, highest } = choice;
+    const { token, nodes } = choice;
     if (!isToken(token)) throw brokenPromise(`T1: a granted token is from 1 to ${MAX_TOKEN}, not ${token}`);
-    leastToken.hear(highest, clock.monotonicMs());
     if (nodes < policy.quorum) {
       const verdict = await this.#sealRound(token);
       // "no": keys of this owner had run out, or were removed, before they could be sealed.

@@ -6,7 +6,6 @@ import { DeadlineHeap } from "../platform/deadline-heap.js";
 import { type EpochMoved, type GrantBallot, LockError, type LossReason, type SealBallot } from "../protocol/ballot.js";
 import type { OpenFleet } from "../protocol/fleet.js";
 import type { LockNode } from "../protocol/node.js";
-import { LeastToken } from "../protocol/token.js";
 import type { Wait } from "../protocol/verbs.js";
 import { freeInMs, type QuorumRule } from "../quorum.js";
 import { LocalQueue, WantedByOthers } from "./local-queue.js";
@@ -22,7 +21,6 @@ export class LockerState {
   policy: Policy;
   readonly deadlines: DeadlineHeap;
   readonly inFlight = new InFlight();
-  readonly leastToken = new LeastToken();
   /** By what is wanted: of the callers that want the same only the first asks the nodes. */
   readonly callers = new LocalQueue<Lost>(1);
   readonly wantedByOthers: WantedByOthers;

@@ -10,37 +10,6 @@ export const MAX_TOKEN = 999_999_999_999_999;
  */
 export const TOKENS_PER_MS = 100;
 
-/**
- * How fast the least token that a locker asks for rises: half of what keeps below the wall clock.
- */
-const LEAST_PER_MS = TOKENS_PER_MS / 2;
-const LEAST_FOR_MS = 1_000;
-
-/**
- * The least token that acquisitions ask for where a resource has no counter: the highest that this
- * locker has heard of, and 50 for each millisecond since, a second at most. Of two acquisitions
- * whose requests reach the nodes in different orders, the later one is then answered alike by all,
- * and mostly the earlier one too.
- */
-export class LeastToken {
-  #highest = 0;
-  #atMs = 0;
-
-  /** 0 before any token was heard of. */
-  at(nowMs: number): number {
-    return this.#highest === 0 ? 0 : Math.min(MAX_TOKEN, Math.floor(this.#present(nowMs)));
-  }
-
-  hear(token: number, nowMs: number): void {
-    this.#highest = this.#highest === 0 ? token : Math.max(token, this.#present(nowMs));
-    this.#atMs = nowMs;
-  }
-
-  #present(nowMs: number): number {
-    return this.#highest + LEAST_PER_MS * Math.min(nowMs - this.#atMs, LEAST_FOR_MS);
-  }
-}
-
 const WRITTEN = /^[1-9][0-9]{0,14}$/;
 
 /** Whether the value can be a fencing token. */

@@ -70,11 +70,6 @@ export interface GrantQuestion extends Ownership {
   /** Shown to people: host, process id, service. */
   readonly label: string;
   readonly ttlMs: number;
-  /**
-   * What the token of a resource that has no counter is not to be below; 0 or none: no wish. A node
-   * grants no more than its floor allows (grant.lua).
-   */
-  readonly leastToken?: number;
 }
 
 export interface ClaimQuestion extends GrantQuestion {
@@ -126,8 +121,6 @@ interface VerbOf<Question extends Asked, Answer> {
   // At the beginning of ARGV, once for all requests of one call, which are alike in the first and
   // the last of these:
   ttlOf?(question: Question): number;
-  /** The highest of them is sent. */
-  leastTokenOf?(question: Question): number;
   /** The ticket's name behind the inbox. */
   ticketOf?(question: Question): string;
   /** Adds to ARGV what each request has of its own. */
@@ -144,7 +137,6 @@ function verb<Question extends Asked, Answer>(given: VerbOf<Question, Answer>): 
 }
 
 const ttlOf = ({ ttlMs }: { readonly ttlMs: number }): number => ttlMs;
-const leastTokenOf = ({ leastToken = 0 }: GrantQuestion): number => leastToken;
 
 export const verbs = {
   /** All resources, or none. */
@@ -153,7 +145,6 @@ export const verbs = {
     needs: "admission",
     confirmsAdmission: true,
     ttlOf,
-    leastTokenOf,
     write(args, { owner, label }) {
       args.push(`${owner}|${label}`);
     },
@@ -166,7 +157,6 @@ export const verbs = {
     script: "claim",
     needs: "admission",
     ttlOf,
-    leastTokenOf,
     ticketOf: ({ wait }) => wait.ticket ?? "",
     write(args, { owner, label, wait }) {
       args.push(`${owner}|${label}${HAS_WAITERS}`, wholeMs(wait.sinceMs), wholeMs(wait.waitedMs));

@@ -105,11 +105,6 @@ function encoded(batch: Batch, keys: Keys): EncodedCall {
   const named: string[] = needsAdmission ? [keys.node] : [];
   const args: string[] = [];
   if (verb.ttlOf !== undefined) args.push(String(verb.ttlOf(question)));
-  if (verb.leastTokenOf !== undefined) {
-    let least = 0;
-    for (const each of batch) least = Math.max(least, verb.leastTokenOf(each.question));
-    args.push(String(least));
-  }
   if (verb.ticketOf !== undefined) args.push(keys.inbox + verb.ticketOf(question));
   for (const each of batch) {
     for (const resource of each.question.resources) {

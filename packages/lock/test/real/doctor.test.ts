@@ -20,13 +20,6 @@ describe("the doctor", () => {
     expect(await open({ nodes: await without(command, nodes, urls) }).fleet.doctor()).toContainEqual(missing);
   });
 
-  test("L2 an attempt of a user who may not count is told so, and not answered by a longer way", async ({ fleet, open }) => {
-    const { urls, nodes } = await fleet({ nodes: 1 });
-    await open({ nodes: urls }).ready();
-    const attempt = await open({ nodes: await without("incr", nodes, urls) }).tryAcquire("r");
-    expect(attempt).toMatchObject({ ok: false, reason: "no_quorum", message: expect.stringContaining("NOPERM") });
-  });
-
   test.for(OF_ADMISSIONS)(
     "names a missing right to %s on new nodes, and so does the refusal of a call",
     async (command, { fleet, open }) => {

@@ -70,7 +70,6 @@ const wordsOf: Readonly<Record<RequestName, (of: { owner: string; token: number;
 };
 const sharing = new Set<RequestName>(["grant", "claim", "extend", "heal"]);
 
-const leastToken = new Set<RequestName>(["grant", "claim"]);
 const inboxes = fc.constantFrom("inbox1", "inbox2", "inbox3");
 
 const request = fc
@@ -102,12 +101,7 @@ const request = fc
       kind: "request",
       name,
       resources: requests.flatMap(() => asked),
-      args: [
-        ...(sharing.has(name) ? [ttlMs] : []),
-        ...(leastToken.has(name) ? [String(requests[0]?.token)] : []),
-        ...(name === "claim" ? [inbox] : []),
-        ...args,
-      ],
+      args: [...(sharing.has(name) ? [ttlMs] : []), ...(name === "claim" ? [inbox] : []), ...args],
     };
   });
 

@@ -1,8 +1,8 @@
 -- What   Grant as grant.lua does, to a process that waits: it may take what is reserved for it.
 --        Where it is refused it gets a ticket in the queue of that resource, or keeps its own.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, least token, ticket, then per request: lock value (owner|label and a line feed),
---        since when it waits by the client's clock, for how many ms it has waited
+-- ARGV   ttlMs, ticket, then per request: lock value (owner|label and a line feed), since when it
+--        waits by the client's clock, for how many ms it has waited
 -- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
 --        resource that has another owner, its lock value, its PTTL, 1 if there is a ticket in its
 --        queue or else 0 }
@@ -15,7 +15,7 @@ local RIGHT_MS = 50
 local TICKET_MS = 90000
 local MOST_TICKETS = 1024
 local FULL, FULL_MS = '9999', 1000
-local ticket = ARGV[3] or ''
+local ticket = ARGV[2] or ''
 local mine = '~' .. ticket .. '|'
 
 --@include grant-request
@@ -86,6 +86,6 @@ local function request(first, last, at)
   return reply
 end
 
-local replies = eachRequest(admitted, 2, 3, 3, request)
+local replies = eachRequest(admitted, 2, 2, 3, request)
 storeFloor()
 return replies

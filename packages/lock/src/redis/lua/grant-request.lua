@@ -3,7 +3,7 @@
 --        (the request came twice), answers the same grant again. The lock that a request is refused
 --        for is marked as having waiters.
 -- KEYS   per resource lock and token, from `first` to `last`
--- ARGV   1 ttlMs, 2 least token, and a lock value at `at`
+-- ARGV   1 ttlMs, and a lock value at `at`
 -- Reply  granted: the token | held: { index of the first resource that has another owner, its lock
 --        value, its PTTL }
 -- Note   What is reserved for the owner `mine` is free.
@@ -19,7 +19,7 @@ end
 
 local function grantAll(first, last, at, mine)
   local value, ttl = ARGV[at], ARGV[1]
-  local token, again, wished = 0, true, 0
+  local token, again = 0, true
   for key = first, last, 2 do
     local holder = call('GET', KEYS[key])
     if not holder or (mine and sub(holder, 1, #mine) == mine) then
@@ -29,15 +29,14 @@ local function grantAll(first, last, at, mine)
     end
     local counter = counterAt(KEYS[key + 1])
     if not counter then
-      local least = tonumber(ARGV[2])
-      again, counter, wished = false, floor, math.min(least, floor + LEAP, HIGHEST)
+      again, counter = false, floor
     end
     token = math.max(token, counter)
   end
   if again then
     return token
   end
-  token = math.max(math.max(token, counterFloor) + 1, wished)
+  token = math.max(token, counterFloor) + 1
   for key = first, last, 2 do
     store(KEYS[key + 1], token)
     call('SET', KEYS[key], value, 'PX', ttl)

@@ -3,8 +3,7 @@
 --        answer the same grant again. The lock that a request is refused for is marked as having
 --        waiters.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, least token, then per request: lock value (owner|label, and a line feed if others
---        may wait)
+-- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if others may wait)
 -- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
 --        resource that has another owner, its lock value, its PTTL }
 -- Note   A single request for a single resource may bear one word more: the field admitted as last
@@ -16,16 +15,14 @@
 -- Takes one resource, if it is free, and gives it the next token; otherwise leaves everything as it
 -- was. A counter is renewed at every eighth use only: where it has run out, or never was, the floor
 -- takes over. Returns the token and the floor; in place of the token false where the resource is
--- held, nil where the counter needs another look: both are left to grantAll. Fails where the user may
--- not INCR.
+-- held, nil where the counter needs another look: both are left to grantAll.
 local function takeFree(lock, counter, value, floor, counterFloor)
   -- The floor goes up in steps, so that a counter that leads all others does not write it down with
   -- every token.
   local AHEAD = 7
   local token = call('SET', lock, value, 'NX', 'PX', ARGV[1]) and redis.pcall('INCR', counter)
   if token == 1 and floor < HIGHEST then
-    local least = tonumber(ARGV[2])
-    token = math.max(math.max(floor, counterFloor) + 1, math.min(least, floor + LEAP, HIGHEST))
+    token = math.max(floor, counterFloor) + 1
     if redis.pcall('SET', counter, string.format('%.0f', token), 'PX', RETENTION).ok then
       floor = token
     else
@@ -45,20 +42,16 @@ local function takeFree(lock, counter, value, floor, counterFloor)
       call(token == 1 and 'DEL' or 'DECR', counter)
     end
     call('DEL', lock)
-    -- A user without the right to INCR is told so: the other look, without it, takes twice as long.
-    if type(token) == 'table' and string.find(token.err, 'run th', 1, true) then
-      error(token)
-    end
     token = nil
   end
   return token, floor
 end
 
-if #ARGV == 4 and #KEYS == 3 then
+if #ARGV == 3 and #KEYS == 3 then
   local record = call('HMGET', KEYS[1], 'admitted', 'floor')
-  local before, counterFloor = tonumber(record[2]), tonumber(sub(ARGV[4], 41, 55))
-  if before and record[1] == ARGV[4] then
-    local token, floor = takeFree(KEYS[2], KEYS[3], ARGV[3], before, counterFloor)
+  local before, counterFloor = tonumber(record[2]), tonumber(sub(ARGV[3], 41, 55))
+  if before and record[1] == ARGV[3] then
+    local token, floor = takeFree(KEYS[2], KEYS[3], ARGV[2], before, counterFloor)
     if token then
       if floor > before then
         call('HSET', KEYS[1], 'floor', format('%.0f', floor))
@@ -67,7 +60,7 @@ if #ARGV == 4 and #KEYS == 3 then
     end
   end
   -- What follows counts the requests by #ARGV, and this word is part of none.
-  ARGV[4] = nil
+  ARGV[3] = nil
 end
 
 --@include grant-request
@@ -82,6 +75,6 @@ local function quick(first, last, at)
   return token
 end
 
-local replies = eachRequest(admitted, 2, 2, 1, grantAll, quick)
+local replies = eachRequest(admitted, 2, 1, 1, grantAll, quick)
 storeFloor()
 return replies

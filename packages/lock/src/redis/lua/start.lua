@@ -6,6 +6,3 @@
 local call, format, sub, KEYS, ARGV = redis.call, string.format, string.sub, KEYS, ARGV
 -- The highest token there can be.
 local HIGHEST = 999999999999999
--- A resource without a counter gets the least token that is asked for, if that is above the floor
--- by no more than this: however wrong a client is, one grant spends no more tokens.
-local LEAP = 65536

@@ -409,25 +409,3 @@ short.for(["with", "without"])(
     expect((await it.redis.keys(keys.lock("*"))).toSorted()).toEqual([keys.lock("foreign"), keys.lock("theirs")]);
   },
 );
-
-short(
-  "T1 a least token that is named raises a resource without a counter, by 65536 at most, and no other; and lowers none",
-  async ({ it }) => {
-    const granted = async (names: readonly string[], leastToken: number): Promise<unknown[]> => {
-      const asked = names.map((name) => ({ ...question(name), leastToken }));
-      const ballots = await Promise.all(asked.map((each) => it.node.ask("grant", each)));
-      await Promise.all(asked.map((each) => it.node.ask("release", each)));
-      return ballots.map((ballot) => (ballot.kind === "granted" ? ballot.token : ballot));
-    };
-    const least = it.token + 5_000;
-    expect(await granted(["b"], least)).toEqual([least]);
-    expect(await granted(["c", "d"], least + 10)).toEqual([least + 10, least + 11]);
-    expect(await granted(["a", "b"], least + 1_000)).toEqual([it.token + 1, least + 1]);
-    expect(await granted(["e"], it.token)).toEqual([least + 12]);
-    expect(await granted(["f"], 999_999_999_999_999)).toEqual([least + 12 + 65_536]);
-    expect(await granted(["g", "h"], 999_999_999_999_999)).toEqual([least + 12 + 2 * 65_536, least + 12 + 3 * 65_536]);
-    const several = { ...asking(["i", "a"], ttlMs), leastToken: 999_999_999_999_999 };
-    expect(await it.node.ask("grant", several)).toMatchObject({ token: least + 12 + 4 * 65_536 });
-    expect(Number(await it.redis.hget(keys.node, "floor"))).toBe(least + 12 + 4 * 65_536);
-  },
-);

@@ -36,18 +36,6 @@ export interface Rules {
 
 export const allRules: Rules = { policy: (policy) => policy, countsFrom: "first byte" };
 
-const LEAST_TOKEN = "local least = tonumber(ARGV[2])";
-
-/** The nodes give no heed to the least token: what a client has heard of hides a counter that was lost. */
-export function withoutLeastToken(edit: Rules["edit"]): NonNullable<Rules["edit"]> {
-  return (name, text) => {
-    const edited = edit?.(name, text) ?? text;
-    if (name !== "grant" && name !== "claim") return edited;
-    if (!edited.includes(LEAST_TOKEN)) throw new Error(`${name}.lua does not say: ${LEAST_TOKEN}`);
-    return edited.replaceAll(LEAST_TOKEN, "local least = 0");
-  };
-}
-
 // Worlds in which one rule of the protocol is switched off. Each must be found out: checkers that
 // miss these would miss a defect of the lock as well. A rule that lives in a script is switched
 // off by editing its Lua.

@@ -6,7 +6,7 @@ import { Chance, Timeline, Trace } from "../engine.js";
 import { Machine } from "../network.js";
 import { type Executed, SimServer } from "../sim-server.js";
 import { LeaseChecker, ServerOracle, TurnChecker } from "./judges.js";
-import { allRules, type Rules, withoutLeastToken } from "./rules.js";
+import { allRules, type Rules } from "./rules.js";
 import type { Scenario } from "./scenario.js";
 
 export interface WorldSettings {
@@ -62,8 +62,7 @@ export class Stage {
   #machine(name: string): Machine {
     const chance = this.chance.of(name);
     const { log } = this;
-    const { answer } = this.rules;
-    const edit = this.scenario.chance % 2 === 0 ? this.rules.edit : withoutLeastToken(this.rules.edit);
+    const { answer, edit } = this.rules;
     const server = new SimServer({
       name,
       now: () => this.timeline.now,

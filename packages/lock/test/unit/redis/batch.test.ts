@@ -30,8 +30,8 @@ describe("an encoded call", () => {
   test("consists of the bytes that Redis reads", () => {
     const { keyCount, words, wire } = new BatchEncoder(keysOf("ns", "inbox")).encode([pending("grant")]);
     expect(keyCount).toBe(3);
-    expect(words).toEqual(["{ns}:node", "{ns}:lock:é", "{ns}:token:é", "7", "0", "o|l"]);
-    expect(String(wire)).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$1\r\n0\r\n$3\r\no|l\r\n");
+    expect(words).toEqual(["{ns}:node", "{ns}:lock:é", "{ns}:token:é", "7", "o|l"]);
+    expect(String(wire)).toBe("$9\r\n{ns}:node\r\n$12\r\n{ns}:lock:é\r\n$13\r\n{ns}:token:é\r\n$1\r\n7\r\n$3\r\no|l\r\n");
   });
 
   test("is written in bytes where it is long, and they are the same", () => {
