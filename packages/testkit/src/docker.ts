@@ -15,11 +15,11 @@ import {
   followed,
   type HostOptions,
   initdbArguments,
-  type PostgresHost,
+  PostgresHost,
   type PostgresProvider,
   SUPERUSER,
   settingsLines,
-} from "./postgres/local.js";
+} from "./postgres/databases.js";
 import { scratchFolder } from "./process/orphans.js";
 import { returnPort, takePort } from "./process/port-block.js";
 import type { Address } from "./proxy/fault-proxy.js";
@@ -234,7 +234,7 @@ function containersOf(image: () => Promise<string>): PostgresProvider {
       entrypoint: ["bash", "-c"],
       command: (listen) => [scriptOf(options, fill, listen)],
     };
-    return await new DockerPostgres(plan, await takePort()).start();
+    return new DockerPostgres(await new ServerContainer(plan, await takePort()).start());
   };
   return {
     describe: async () => describeImage(await image()),
@@ -250,18 +250,37 @@ touch ${DATA}/standby.signal`;
   };
 }
 
-class DockerPostgres extends ServerContainer implements PostgresHost {
+class DockerPostgres extends PostgresHost {
+  readonly #container: ServerContainer;
+
+  constructor(container: ServerContainer) {
+    super(container);
+    this.#container = container;
+  }
+
   crash(): Promise<void> {
-    return this.kill();
+    return this.#container.kill();
   }
 
   async restart(): Promise<void> {
     // Postgres' fast shutdown: clients are cut, and all that was committed is checkpointed.
-    const handle = await this.handle();
+    const handle = await this.#container.handle();
     if (!(await handle.inspect()).State.Paused) await handle.kill({ signal: "SIGINT" }).catch(() => undefined); // It may be down.
     for (let look = 0; look < 300 && (await handle.inspect()).State.Running; look += 1) await sleep(50);
-    await this.kill();
-    await this.startAgain("kept");
+    await this.#container.kill();
+    await this.#container.startAgain("kept");
+  }
+
+  pause(): Promise<void> {
+    return this.#container.pause();
+  }
+
+  resume(): Promise<void> {
+    return this.#container.resume();
+  }
+
+  stop(): Promise<void> {
+    return this.#container.stop();
   }
 }
 

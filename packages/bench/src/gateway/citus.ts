@@ -50,7 +50,7 @@ async function open(
 }
 
 async function distributed(bench: GatewayBench, cluster: CitusCluster): Promise<Opened> {
-  const { url: databaseUrl } = await cluster.createDatabase("bench");
+  const { url: databaseUrl } = await cluster.createDatabase({ name: "bench" });
   await promisify(execFile)(process.execPath, [gatewayProgram, "migrate", "--citus"], {
     env: { ...process.env, DATABASE_URL: databaseUrl },
   });
@@ -67,7 +67,7 @@ export async function measureCitus(bench: GatewayBench, context: Context): Promi
     for (const workers of [0, ...WORKERS]) clusters.push(await CitusCluster.start({ workers, durable: true }));
     const [plain, ...others] = clusters;
     if (plain === undefined) throw new Error("invariant: the first cluster has no workers");
-    const { url: databaseUrl } = await plain.createDatabase("bench");
+    const { url: databaseUrl } = await plain.createDatabase({ name: "bench" });
     opened.push(await open(bench, plain, { name: "plain Postgres", databaseUrl }));
     for (const cluster of others) opened.push(await distributed(bench, cluster));
     context.note("citus", plain.description);

@@ -32,8 +32,8 @@ function documented(coordinator: URL, workers: readonly URL[]): { readonly every
 describe("a plain database", () => {
   test("G1 is moved with its documents, fences and history, as the page says", async ({ postgres, startProgram, onTestFinished }) => {
     const name = uniqueName("moved").replace(/\W/g, "_");
-    const servers = [postgres.url, ...postgres.workers.map(({ adminUrl }) => adminUrl)];
-    const databases = await Promise.all(servers.map((server) => new PostgresDatabases(server).createDatabase(name)));
+    const servers = [postgres.url, ...postgres.joined.map(({ adminUrl }) => adminUrl)];
+    const databases = await Promise.all(servers.map((server) => new PostgresDatabases(server).createDatabase({ name })));
     onTestFinished(async () => void (await Promise.all(databases.map((database) => database.drop()))));
     const urls = databases.map(({ url }) => new URL(url));
     const [coordinator, ...workers] = urls as [URL, ...URL[]];

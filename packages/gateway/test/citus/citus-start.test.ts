@@ -47,7 +47,7 @@ describe("a start is refused", () => {
   test("on a worker, whose tables it would otherwise migrate", async ({ copy, postgres }) => {
     const url = await copy();
     await distribute(url);
-    const worker = Object.assign(new URL(postgres.workers[0]?.adminUrl ?? ""), { pathname: new URL(url).pathname }).href;
+    const worker = Object.assign(new URL(postgres.joined[0]?.adminUrl ?? ""), { pathname: new URL(url).pathname }).href;
     for (const args of [["serve"], ["migrate"], ["migrate", "--citus"]])
       expect(await runProgram(args, { DATABASE_URL: worker, PORT: "0", ADMIN_PORT: "0" })).toMatchObject({
         code: 1,

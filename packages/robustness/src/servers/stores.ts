@@ -151,7 +151,7 @@ export async function startPatroniStore(): Promise<{ readonly cluster: PatroniCl
 export async function startCitusStore(): Promise<{ readonly cluster: CitusCluster; readonly store: SystemStore }> {
   const cluster = await CitusCluster.start();
   return await orStopped(cluster, async () => {
-    const { url } = await cluster.createDatabase("palisade");
+    const { url } = await cluster.createDatabase({ name: "palisade" });
     await promisify(execFile)(process.execPath, [gatewayProgram, "migrate", "--citus"], { env: { ...process.env, DATABASE_URL: url } });
     return { cluster, store: new SystemStore({ description: cluster.description, url: () => url, stop: () => cluster.stop() }) };
   });

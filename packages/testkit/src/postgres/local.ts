@@ -12,51 +12,7 @@ import { continueTree, killTree, stopTree } from "../process/process-tree.js";
 import { type Child, startChild } from "../process/program.js";
 import { type Account, cached, reachableBy, run } from "../programs/cache.js";
 import { type PostgresInstallation, thisCitus, thisPostgres } from "../programs/postgres.js";
-import type { Address } from "../proxy/fault-proxy.js";
-
-export interface HostOptions {
-  /** Durable: commits are forced to the disk, which only a crash of the whole machine needs. */
-  readonly durable: boolean;
-  /** More settings of postgresql.conf, which win over the testkit's own. */
-  readonly settings: Readonly<Record<string, string>>;
-  /** Where it must listen; any free port when absent. For local servers only. */
-  readonly port?: number | undefined;
-}
-
-/** One server that can be broken on purpose. Its address stays the same through restarts. */
-export interface PostgresHost extends Address {
-  /** Every process of the server dies at once. Nothing is flushed, no client is told. */
-  crash(): Promise<void>;
-  /** Starts it again with the same data; one that is running is shut down cleanly first. */
-  restart(): Promise<void>;
-  /** Local servers only: stops the server, copies its data and starts it. */
-  backUp?(): Promise<void>;
-  /** Ends it as `crash` does, and starts it with that copy. */
-  restoreBackup?(): Promise<void>;
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  /** Ends it and removes all it left. */
-  stop(): Promise<void>;
-}
-
-export interface PostgresProvider {
-  /** Which Postgres runs and where it comes from, in one line. Throws what would help. */
-  describe(): Promise<string>;
-  start(options: HostOptions): Promise<PostgresHost>;
-  /**
-   * A standby that streams from `upstream`, where a primary of this provider answers that has not
-   * been written to since its start. It is ready for reads when this resolves, and introduces itself
-   * as STANDBY_NAME.
-   */
-  startStandby(options: HostOptions, upstream: Address): Promise<PostgresHost>;
-}
-
-/** How a standby is called in the primary's `synchronous_standby_names`. */
-export const STANDBY_NAME = "standby";
-/** The superuser of every server. Servers trust every local connection and hold test data only. */
-export const SUPERUSER = "postgres";
-// Locale C: sorting and messages are the same on every machine, and messages can be recognised.
-export const initdbArguments = `--username ${SUPERUSER} --auth trust --encoding UTF8 --locale C --no-sync --no-instructions`.split(" ");
+import { followed, type HostOptions, initdbArguments, PostgresHost, type PostgresProvider, settingsLines } from "./databases.js";
 
 export const localPostgres = localServers(thisPostgres);
 /** Of the installation that has the extension Citus. */
@@ -83,34 +39,6 @@ function localServers(find: () => Promise<PostgresInstallation>): PostgresProvid
   };
 }
 
-/** The settings of a standby of this primary. */
-export function followed({ host, port }: Address): Record<string, string> {
-  return {
-    primary_conninfo: `host=${host} port=${port} user=${SUPERUSER} application_name=${STANDBY_NAME}`,
-    // How soon it looks for its primary again; the default of 5 s is for wide networks.
-    wal_retrieve_retry_interval: "20ms",
-  };
-}
-
-/** As lines of postgresql.conf: in a file, so that a test can change them with ALTER SYSTEM. */
-export function settingsLines({ durable, settings }: HostOptions): string {
-  // Only the flushes differ between durable and not; what a client sees of a commit is the same.
-  const flushes = durable ? "on" : "off";
-  const all = {
-    fsync: flushes,
-    full_page_writes: flushes,
-    max_connections: "200",
-    // In the data folder, and gone with it; the default leaves files in /dev/shm after a SIGKILL.
-    dynamic_shared_memory_type: "mmap",
-    // Readiness and failures of the server; errors of clients are the clients' business.
-    log_min_messages: "log",
-    log_checkpoints: "off",
-    ...settings,
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`);
-  return `\n${lines.join("")}`;
-}
-
 const SHUTDOWN_TIMEOUT_MS = 15_000;
 const BOOT_TIMEOUT_MS = 30_000;
 // Room for the cluster and all the WAL that it keeps by default.
@@ -118,9 +46,7 @@ const ROOM_BYTES = 1_500_000_000;
 /** Postgres keeps nothing but the header of its interlock in there; the buffers are elsewhere. */
 const INTERLOCK_BYTES = 56;
 
-class LocalPostgres implements PostgresHost {
-  readonly host = "127.0.0.1";
-  readonly port: number;
+class LocalPostgres extends PostgresHost {
   readonly #installation: PostgresInstallation;
   /** Holds the data, and a backup of it. */
   readonly #folder: string;
@@ -130,9 +56,9 @@ class LocalPostgres implements PostgresHost {
   #isGone = false;
 
   private constructor(installation: PostgresInstallation, folder: string, port: number) {
+    super({ host: "127.0.0.1", port });
     this.#installation = installation;
     this.#folder = folder;
-    this.port = port;
   }
 
   /** The folder belongs to the server from here on, and is removed with it. */
@@ -162,14 +88,14 @@ class LocalPostgres implements PostgresHost {
     await this.#boot();
   }
 
-  async backUp(): Promise<void> {
+  override async backUp(): Promise<void> {
     await this.#end("SIGINT");
     await rm(this.#backup, { recursive: true, force: true });
     await run("cp", ["-a", this.#data, this.#backup]);
     await this.#boot();
   }
 
-  async restoreBackup(): Promise<void> {
+  override async restoreBackup(): Promise<void> {
     await this.crash();
     await rm(this.#data, { recursive: true });
     await run("cp", ["-a", this.#backup, this.#data]);

@@ -1,11 +1,10 @@
-// A real Postgres that a test can break: databases on one side, faults on the other; and a primary
-// with the standby that streams from it, and a proxy between them that can break their link. A
-// promotion leaves the primary running: whether two servers then accept writes is the test's choice.
+// A real Postgres that a test can break; and a primary with the standby that streams from it, and a
+// proxy between them that can break their link. A promotion leaves the primary running: whether two
+// servers then accept writes is the test's choice.
 import { setTimeout as sleep } from "node:timers/promises";
 import { FaultProxy } from "../proxy/fault-proxy.js";
 import { choosePostgres, type PostgresProviderName } from "../servers/choose.js";
-import { type DatabaseOptions, PostgresDatabases, type TestDatabase, withClient } from "./databases.js";
-import { type PostgresHost, type PostgresProvider, STANDBY_NAME, SUPERUSER } from "./local.js";
+import { type PostgresHost, type PostgresProvider, queryAt, STANDBY_NAME, withClient } from "./databases.js";
 
 export interface PostgresOptions {
   /** By default `PALISADE_TEST_PROVIDER`, else containers, else this machine. */
@@ -20,82 +19,13 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export class PostgresServer implements AsyncDisposable {
-  /** One line that says which Postgres was chosen. */
-  readonly description: string;
-  readonly #host: PostgresHost;
-  readonly #databases: PostgresDatabases;
-
-  constructor(host: PostgresHost, description: string) {
-    this.#host = host;
-    this.description = description;
-    this.#databases = new PostgresDatabases(this.url);
-  }
-
-  static async start(options: PostgresOptions = {}): Promise<PostgresServer> {
-    const { provider, origin } = await choosePostgres(options.provider);
-    return new PostgresServer(await provider.start({ durable: options.durable ?? false, settings: options.settings ?? {} }), origin);
-  }
-
-  /** The database "postgres" as superuser; the same after every crash and restart. */
-  get url(): string {
-    return `postgres://${SUPERUSER}@${this.#host.host}:${this.#host.port}/postgres`;
-  }
-
-  get port(): number {
-    return this.#host.port;
-  }
-
-  async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {
-    return await this.#databases.createDatabase(options);
-  }
-
-  async template(name: string, migrate: (url: string) => Promise<unknown>): Promise<void> {
-    await this.#databases.template(name, migrate);
-  }
-
-  /** SIGKILL to every process of the server in the same instant. */
-  async crash(): Promise<void> {
-    await this.#host.crash();
-  }
-
-  /** On the same port with the same data; shuts down cleanly first if it runs. */
-  async restart(): Promise<void> {
-    await this.#host.restart();
-  }
-
-  /** Stops it, copies its data, and starts it again. Of a server of this machine only. */
-  async backUp(): Promise<void> {
-    await this.#local("backUp");
-  }
-
-  /** Ends it as `crash` does, and starts it with the data of the last backup. */
-  async restoreBackup(): Promise<void> {
-    await this.#local("restoreBackup");
-  }
-
-  async #local(work: "backUp" | "restoreBackup"): Promise<void> {
-    if (this.#host[work] === undefined) throw new TypeError("only a local server has backups: start it with provider local");
-    await this.#host[work]();
-  }
-
-  /** Connections stay open and nothing answers, until `resume`. */
-  async pause(): Promise<void> {
-    await this.#host.pause();
-  }
-
-  async resume(): Promise<void> {
-    await this.#host.resume();
-  }
-
-  async stop(): Promise<void> {
-    await this.#host.stop();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-}
+export type PostgresServer = PostgresHost;
+export const PostgresServer = {
+  start: async ({ provider, durable = false, settings = {} }: PostgresOptions = {}): Promise<PostgresServer> => {
+    const chosen = await choosePostgres(provider);
+    return Object.assign(await chosen.provider.start({ durable, settings }), { description: chosen.origin });
+  },
+};
 
 const JOIN_TIMEOUT_MS = 60_000;
 const POLL_MS = 3;
@@ -118,20 +48,15 @@ export class PostgresPair implements AsyncDisposable {
     this.replication = replication;
   }
 
-  static async start(options: PairOptions): Promise<PostgresPair> {
-    const { provider, origin } = await choosePostgres(options.provider);
-    const common = { durable: options.durable ?? false, settings: options.settings ?? {} };
-    const waitsFor = options.replication === "sync" ? { synchronous_standby_names: STANDBY_NAME } : {};
-    const primary = await provider.start({ ...common, settings: { ...waitsFor, ...common.settings } });
+  static async start({ replication: how, durable = false, settings = {}, ...options }: PairOptions): Promise<PostgresPair> {
+    const { provider, origin: description } = await choosePostgres(options.provider);
+    const waitsFor = how === "sync" ? { synchronous_standby_names: STANDBY_NAME } : {};
+    const primary = Object.assign(await provider.start({ durable, settings: { ...waitsFor, ...settings } }), { description });
     const replication = await FaultProxy.start({ upstream: primary });
-    let standby: PostgresHost | undefined;
+    let standby: PostgresServer | undefined;
     try {
-      standby = await provider.startStandby(common, { host: replication.host, port: replication.port });
-      const pair = new PostgresPair({
-        primary: new PostgresServer(primary, origin),
-        standby: new PostgresServer(standby, origin),
-        replication,
-      });
+      standby = Object.assign(await provider.startStandby({ durable, settings }, replication), { description });
+      const pair = new PostgresPair({ primary, standby, replication });
       await pair.joined();
       return pair;
     } catch (error) {
@@ -152,19 +77,17 @@ export class PostgresPair implements AsyncDisposable {
 
   /** Waits until the standby shows all that the primary has committed so far. */
   async caughtUp(): Promise<void> {
-    const { rows } = await withClient(this.primary.url, (client) =>
-      client.query<{ lsn: string }>("select pg_current_wal_lsn()::text as lsn"),
-    );
+    const [written] = await queryAt(this.primary.url, "select pg_current_wal_lsn()::text as lsn");
     await until(
       this.standby.url,
-      `select where pg_last_wal_replay_lsn() >= '${rows[0]?.lsn}'`,
+      `select where pg_last_wal_replay_lsn() >= '${written?.lsn}'`,
       "the standby did not catch up with its primary",
     );
   }
 
   /** The standby becomes a primary that accepts writes; the former primary is not touched. */
   async promote(): Promise<void> {
-    await withClient(this.standby.url, (client) => client.query("select pg_promote(wait => false)"));
+    await queryAt(this.standby.url, "select pg_promote(wait => false)");
     await until(this.standby.url, "select where not pg_is_in_recovery()", "the standby was not promoted");
   }
 

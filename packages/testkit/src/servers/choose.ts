@@ -2,7 +2,8 @@
 // provider is named, that is an engine for containers that answers and has the image, else this
 // machine. Containers never replace a server that was asked for by its path.
 import { dockerCitus, dockerPostgres, dockerRedis, hasEngineSocket } from "../docker.js";
-import { localCitus, localPostgres, type PostgresProvider } from "../postgres/local.js";
+import type { PostgresProvider } from "../postgres/databases.js";
+import { localCitus, localPostgres } from "../postgres/local.js";
 import { CITUS_VARIABLE } from "../programs/postgres.js";
 import { localRedis, type RedisProvider, wasmRedis } from "../redis/server.js";
 

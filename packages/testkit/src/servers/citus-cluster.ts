@@ -1,7 +1,6 @@
 // A coordinator and workers with the extension Citus, as real servers that a test can break.
-// A database of it is a database on every server, joined to the others.
-import { type ClusterWorker, type DatabaseOptions, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
-import type { PostgresProvider } from "../postgres/local.js";
+// A database of it is a database on every server, joined to the others; `url` itself is none.
+import { PostgresDatabases, type PostgresProvider } from "../postgres/databases.js";
 import { type PostgresOptions, PostgresPair, PostgresServer } from "../postgres/server.js";
 import { allStarted } from "../process/all-started.js";
 import { FaultProxy } from "../proxy/fault-proxy.js";
@@ -35,18 +34,20 @@ interface Worker {
   stop(): Promise<unknown>;
 }
 
-export class CitusCluster implements AsyncDisposable {
+export class CitusCluster extends PostgresDatabases implements AsyncDisposable {
   /** One line that says which Citus was chosen. */
   readonly description: string;
   readonly coordinator: PostgresServer;
   readonly #workers: readonly Worker[];
-  readonly #databases: PostgresDatabases;
 
   private constructor(description: string, coordinator: PostgresServer, workers: readonly Worker[]) {
+    const joined = workers.map(({ server: { url: adminUrl, host, port }, link = { host, port } }) => {
+      return { adminUrl, address: { host: link.host, port: link.port } };
+    });
+    super(coordinator.url, joined);
     this.description = description;
     this.coordinator = coordinator;
     this.#workers = workers;
-    this.#databases = new PostgresDatabases(this.url, this.joined);
   }
 
   static async start(options: CitusOptions = {}): Promise<CitusCluster> {
@@ -73,28 +74,6 @@ export class CitusCluster implements AsyncDisposable {
     return this.#workers.flatMap(({ link }) => link ?? []);
   }
 
-  /** The database "postgres" of the coordinator as superuser; it is no database of the cluster. */
-  get url(): string {
-    return this.coordinator.url;
-  }
-
-  /** What `PostgresDatabases` needs to know of the workers. */
-  get joined(): readonly ClusterWorker[] {
-    return this.#workers.map(({ server, link }) => {
-      const { hostname } = new URL(server.url);
-      return { adminUrl: server.url, address: { host: link?.host ?? hostname, port: link?.port ?? server.port } };
-    });
-  }
-
-  /** On every server, with the extension, the workers joined to the coordinator. */
-  async createDatabase(options: DatabaseOptions | string = {}): Promise<TestDatabase> {
-    return await this.#databases.createDatabase(options);
-  }
-
-  async template(name: string, migrate: (url: string) => Promise<unknown>): Promise<void> {
-    await this.#databases.template(name, migrate);
-  }
-
   async stop(): Promise<void> {
     await Promise.all([this.coordinator.stop(), ...this.#workers.map((worker) => worker.stop())]);
   }
@@ -108,8 +87,7 @@ async function startWorker(options: CitusOptions & { readonly provider: Postgres
   const { standbys, links, ...common } = options;
   const pair = standbys === undefined ? undefined : await PostgresPair.start({ ...common, replication: standbys });
   const server = pair?.primary ?? (await PostgresServer.start(common));
-  const upstream = { host: new URL(server.url).hostname, port: server.port };
-  const link = links === "proxied" ? await FaultProxy.start({ upstream }) : undefined;
+  const link = links === "proxied" ? await FaultProxy.start({ upstream: server }) : undefined;
   const stop = (): Promise<unknown> => Promise.all([pair?.stop() ?? server.stop(), link?.stop()]);
   return { server, stop, ...(pair && { pair }), ...(link && { link }) };
 }

@@ -1,5 +1,5 @@
 // A real pgbouncer in front of a real Postgres. It forwards whoever connects as the superuser.
-import { SUPERUSER } from "../postgres/local.js";
+import { SUPERUSER } from "../postgres/databases.js";
 import { programOf } from "../programs/programs.js";
 import { ServerProgram } from "./server-program.js";
 

@@ -3,19 +3,10 @@
 // to break it.
 import { randomBytes } from "node:crypto";
 import { test as plain } from "vitest";
-import { type ClusterWorker, PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
+import { PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
 import { RedisFleet, type RedisFleetOptions } from "../redis/fleet.js";
 import { connectionsLeft } from "./leaks.js";
 import { sharedServers } from "./shared-servers.js";
-
-export interface SharedPostgres {
-  /** The database "postgres" as superuser. */
-  readonly url: string;
-  /** Of a Citus cluster, whose coordinator `url` is; otherwise empty. */
-  readonly workers: readonly ClusterWorker[];
-  readonly createDatabase: PostgresDatabases["createDatabase"];
-  readonly template: PostgresDatabases["template"];
-}
 
 /** What `migrate` makes of an empty database. Equal names mean equal migrations in every file. */
 export interface DatabaseTemplate {
@@ -48,11 +39,7 @@ export const test = plain
     };
   })
   /** The shared server, for tests that need more than one database. */
-  .extend("postgres", { scope: "file" }, (): SharedPostgres => {
-    const { postgresUrl: url, workers } = sharedServers();
-    const databases = new PostgresDatabases(url, workers);
-    return { url, workers, createDatabase: databases.createDatabase.bind(databases), template: databases.template.bind(databases) };
-  })
+  .extend("postgres", { scope: "file" }, () => new PostgresDatabases(sharedServers().postgresUrl, sharedServers().workers))
   /** For `database`: `test.extend("databaseTemplate", { scope: "file" }, { name, migrate })`. */
   .extend("databaseTemplate", { scope: "file" }, async (): Promise<DatabaseTemplate | undefined> => undefined)
   /** A fresh database for this file, dropped after it. */

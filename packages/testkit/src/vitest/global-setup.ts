@@ -20,8 +20,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   ]);
   // Made once here, not by every worker at a time; tests that need it say if it cannot be made.
   await clockShim();
-  const workers = "joined" in postgres ? postgres.joined : [];
-  project.provide("palisadeServers", { postgresUrl: postgres.url, workers, redisUrls: fleet.urls });
+  project.provide("palisadeServers", { postgresUrl: postgres.url, workers: postgres.joined, redisUrls: fleet.urls });
   console.log(`shared servers, ready in ${Math.round(performance.now() - startedAt)} ms: ${postgres.description}; ${fleet.description}`);
   return async () => {
     await Promise.all([postgres.stop(), fleet.stop()]);

@@ -147,7 +147,7 @@ describe("databases", () => {
   });
 
   test("a dropped one is gone, also when sessions were connected", async ({ postgres }) => {
-    const database = await postgres.createDatabase("dropped-while-in-use");
+    const database = await postgres.createDatabase({ name: "dropped-while-in-use" });
     const client = await connectTo(database.url); // The drop cuts it; that is the point.
     const cut = new Promise((resolve) => client.once("end", resolve));
     await database.drop();
