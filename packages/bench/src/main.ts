@@ -7,13 +7,14 @@ import { handoverParts } from "./lock/handover.js";
 import { idleWaitersPart } from "./lock/idle-waiters.js";
 import { faultyNodesPart } from "./lock/node-faults.js";
 import { uncontendedParts } from "./lock/uncontended.js";
+import { waitingPart } from "./lock/waiting.js";
 import { compare } from "./measure/comparison.js";
 import { thisMachine, versionsHere } from "./measure/machine.js";
 import { type Context, countFor, effortFor, type Part, progressOn } from "./measure/part.js";
 import { asText, parseReport, type Report, type Result, reportText } from "./measure/results.js";
 import { pageOf } from "./page/page.js";
 
-const parts: readonly Part[] = [...uncontendedParts, faultyNodesPart, ...handoverParts, idleWaitersPart, ...gatewayParts];
+const parts: readonly Part[] = [...uncontendedParts, faultyNodesPart, ...handoverParts, waitingPart, idleWaitersPart, ...gatewayParts];
 const docs = new URL("../../../docs/", import.meta.url);
 
 async function measure(asked: Asked): Promise<Report> {

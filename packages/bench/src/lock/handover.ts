@@ -11,11 +11,11 @@ import { countCommands, LockBench, type LockProcess, withBefore } from "./lock-b
 /** Long enough for the other process to be refused and to wait. */
 const PARKED_MS = 40;
 /** What a holder of a contended lock does with it. */
-const HOLD_MS = 2;
+export const HOLD_MS = 2;
 /** A caller of a crowd gives up after a whole round, but not sooner than this. */
 const LEAST_WAIT_MS = 3_000;
 /** All processes of a crowd begin at the same moment. */
-const HEAD_START_US = 20_000;
+export const HEAD_START_US = 20_000;
 const COUNTED_SECONDS = 3;
 /** For each process: so that in the shortest round everybody could have had it several times. */
 const LEAST_SECONDS_EACH = 0.025;
@@ -134,11 +134,31 @@ async function crowd(size: number, context: Context): Promise<void> {
   });
 }
 
-async function crowdRound(key: string, own: readonly LockProcess[], seconds: number): Promise<Round> {
+interface Contender {
+  readonly process: LockProcess;
+  readonly key: string;
+  readonly wants: readonly (string | readonly string[])[];
+}
+
+/** The turns of each; all begin at the same moment, and want nothing more after so many seconds. */
+export async function contend(contenders: readonly Contender[], seconds: number) {
   const fromUs = nowUs() + HEAD_START_US;
   const untilUs = fromUs + seconds * 1_000_000;
-  const ask = { kind: "contend" as const, key, resource: `crowd/${key}/${handovers++}`, fromUs, untilUs, holdMs: HOLD_MS };
-  const byProcess = await Promise.all(own.map((one) => one.ask<readonly Turn[]>(ask)));
+  const ask = { kind: "contend" as const, fromUs, untilUs, holdMs: HOLD_MS };
+  const turns = await Promise.all(contenders.map(({ process, ...rest }) => process.ask<readonly Turn[]>({ ...ask, ...rest })));
+  return { turns, fromUs, untilUs };
+}
+
+async function crowdRound(key: string, own: readonly LockProcess[], seconds: number): Promise<Round> {
+  const wants = [`crowd/${key}/${handovers++}`];
+  const {
+    turns: byProcess,
+    fromUs,
+    untilUs,
+  } = await contend(
+    own.map((process) => ({ process, key, wants })),
+    seconds,
+  );
   const inTime = (turn: Turn): boolean => turn.isAcquired && turn.acquiredUs < untilUs;
   const turns = byProcess.flatMap((list, place) => list.filter(inTime).map((turn) => ({ ...turn, place })));
   turns.sort((a, b) => a.acquiredUs - b.acquiredUs);

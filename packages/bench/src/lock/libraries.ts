@@ -14,8 +14,8 @@ export interface Held {
 }
 
 export interface Lock {
-  /** Waits as its library does. */
-  acquire(resource: string): Promise<Held>;
+  /** Waits as its library does; rows of sets have no peers. */
+  acquire(resource: string | readonly string[]): Promise<Held>;
   close(): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ const floor: Library = {
     const [acquireHash, releaseHash] = [await load(ACQUIRE), await load(RELEASE)];
     const quorum = Math.floor(urls.length / 2) + 1;
     return {
-      async acquire(resource) {
+      async acquire(resource: string) {
         const owner = randomBytes(16).toString("base64url");
         await majority(clients, quorum, (client) => client.evalsha(acquireHash, 1, resource, owner, ttlMs));
         return { release: () => majority(clients, quorum, (client) => client.evalsha(releaseHash, 1, resource, owner)) };

@@ -5,7 +5,7 @@ import { AskedChild, RedisFleet, type RedisNode } from "@palisade/testkit";
 import type { Contestant, Round } from "../measure/comparison.js";
 import type { Processes } from "../measure/cpu.js";
 import type { Context } from "../measure/part.js";
-import type { Ask } from "./client.js";
+import type { Ask, Opening } from "./client.js";
 import { byKey, type Settings, usualSettings } from "./libraries.js";
 
 export type LockProcess = AskedChild<Ask>;
@@ -57,10 +57,14 @@ export class LockBench implements AsyncDisposable {
   }
 
   /** Connects a library in each of the processes. */
-  async open(own: readonly LockProcess[], key: string, more: Partial<Settings> = {}): Promise<void> {
+  async open(
+    own: readonly LockProcess[],
+    key: string,
+    { urls = this.#urls, lockers, as, ...more }: Partial<Settings> & Opening & { readonly urls?: readonly string[] } = {},
+  ): Promise<void> {
     const from = key === "before" && this.#beside !== undefined ? { from: this.#beside } : {};
     const settings = { ...usualSettings, ...byKey(key).settings, ...more, ...from };
-    await Promise.all(own.map((one) => one.ask({ kind: "open", key, urls: this.#urls, settings })));
+    await Promise.all(own.map((one) => one.ask({ kind: "open", key, urls, settings, lockers, as })));
   }
 
   contestant(key: string, own: readonly LockProcess[], round: (seconds: number) => Promise<Round>): Contestant {
