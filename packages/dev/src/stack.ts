@@ -1,7 +1,7 @@
 // The servers and the gateway, started in their order and ended in the opposite one. What cannot be
 // started ends the rest, and says what would help.
 import { createGateway, hashApiKey } from "@palisade/gateway";
-import { localPostgres, localRedis, NoPostgres, wasmRedis } from "@palisade/testkit";
+import { localPostgres, localRedis, wasmRedis } from "@palisade/testkit";
 import type { DevOptions } from "./command-line.js";
 
 /** Everybody knows it; the gateway listens on loopback only. */
@@ -70,8 +70,8 @@ async function startRedis({ redisUrls, redisPort }: DevOptions, ends: Ends): Pro
 
 async function startPostgres({ databaseUrl, postgresPort }: DevOptions, ends: Ends): Promise<Started<readonly string[]>> {
   if (databaseUrl !== undefined) return { value: [databaseUrl], description: "Postgres, given" };
-  const description = await localPostgres.describe().catch((error: unknown) => {
-    throw error instanceof NoPostgres ? new Error(noPostgres(error.tried)) : error;
+  const description = await localPostgres.describe().catch((cause: Error) => {
+    throw new Error(`${cause.message}\n${ELSEWHERE}`, { cause });
   });
   const port = postgresPort === 0 ? undefined : postgresPort;
   const server = await localPostgres.start({ durable: false, settings: {}, port }).catch((error: unknown) => {
@@ -81,13 +81,8 @@ async function startPostgres({ databaseUrl, postgresPort }: DevOptions, ends: En
   return { value: [`postgres://postgres@${server.host}:${server.port}/postgres`], description };
 }
 
-function noPostgres(tried: string): string {
-  return `No Postgres can be started on this machine. Tried: ${tried}. Any one of these helps:
-  apt-get install postgresql    (macOS: brew install postgresql@17)
-  PALISADE_POSTGRES_BIN=/folder/with/postgres/and/initdb    (version 15 or newer)
-  docker run --rm -p 5432:5432 -e POSTGRES_PASSWORD=palisade postgres:17
+const ELSEWHERE = `  docker run --rm -p 5432:5432 -e POSTGRES_PASSWORD=palisade postgres:17
       and palisade-dev --postgres postgres://postgres:palisade@127.0.0.1:5432/postgres`;
-}
 
 interface GatewayParts {
   readonly port: number;

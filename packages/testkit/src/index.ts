@@ -9,7 +9,6 @@ export { returnPort, takePort } from "./process/port-block.js";
 export { processState, untilStopped } from "./process/process-tree.js";
 export { type Child, type ChildExit, gatewayProgram, type Serving, startChild, startNode, startServing } from "./process/program.js";
 export { AskedChild, answerParent } from "./process/rpc.js";
-export { NoPostgres } from "./programs/postgres.js";
 export { type Address, FaultProxy } from "./proxy/fault-proxy.js";
 export { type FleetWay, RedisFleet, type RedisNode } from "./redis/fleet.js";
 export { localRedis, wasmRedis } from "./redis/server.js";

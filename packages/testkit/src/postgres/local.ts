@@ -2,7 +2,7 @@
 // takes half a second and its result does not depend on the server, so it runs once per version and
 // account, and every server gets a copy.
 import { createHash } from "node:crypto";
-import { access, appendFile, chmod, chown, constants, mkdir, readFile, realpath, rm, statfs } from "node:fs/promises";
+import { access, appendFile, chmod, chown, constants, mkdir, readFile, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -200,8 +200,7 @@ export async function newRoot(
 }
 
 async function emptyCluster({ binFolder, version, account }: PostgresInstallation): Promise<string> {
-  // The real path: a copy of this clone that links to its cache finds it.
-  const recipe = createHash("sha256").update(JSON.stringify([await realpath(binFolder), version, account, initdbArguments]));
+  const recipe = createHash("sha256").update(JSON.stringify([binFolder, version, account, initdbArguments]));
   const build = async (content: string): Promise<void> => {
     const data = join(content, "data");
     await mkdir(data, { mode: 0o700 });

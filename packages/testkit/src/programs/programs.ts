@@ -94,52 +94,77 @@ export function programOf(name: keyof typeof wanted): Promise<Program> {
   return program;
 }
 
-export async function findProgram(which: Wanted, env: Environment): Promise<Program> {
-  const account = serverAccount();
-  const named = env[which.variable];
-  if (named)
-    return await inspected(which, { binary: named, libraryPath: "", account, from: which.variable }).catch((cause: Error) => {
-      throw new Error(`${which.variable} names ${named}, but ${cause.message}`, { cause });
+/** A way to have it, with what it is called in messages. */
+export type Way<Found> = readonly [from: string, find: () => Promise<Found>];
+
+interface Search<Found> {
+  readonly what: string;
+  /** Names the only one that will do. */
+  readonly variable: string;
+  readonly env: Environment;
+  named(place: string): Promise<Found>;
+  readonly ways: readonly Way<Found>[];
+  readonly helps: readonly string[];
+}
+
+/** What was asked for, or an error; else the first that can be had, or an error that names all that was tried and what helps. */
+export async function firstFound<Found>({ what, variable, env, named, ways, helps }: Search<Found>): Promise<Found> {
+  const asked = env[variable];
+  if (asked)
+    return await named(asked).catch((cause: Error) => {
+      throw new Error(`${variable} names ${asked}, but ${cause.message}`, { cause });
     });
-  const tried = [`${which.variable}: not set`];
-  const names = [basename(which.path), ...(which.otherNames ?? [])];
-  const folders = [...(env.PATH ?? "").split(delimiter), "/usr/sbin"].filter((folder) => folder !== "");
-  const complaints: string[] = [];
-  for (const binary of names.flatMap((name) => folders.map((folder) => join(folder, name)))) {
-    if (!(await isExecutable(binary)) || !(await reachableBy(binary, account))) continue;
+  const tried = [`${variable}: not set`];
+  for (const [from, find] of ways) {
     try {
-      return await inspected(which, { binary, libraryPath: "", account, from: "on PATH" });
+      return await find();
     } catch (cause) {
-      complaints.push((cause as Error).message);
+      tried.push(`${from}: ${(cause as Error).message}`);
     }
   }
-  tried.push(`PATH: ${complaints.length === 0 ? `no ${names.join(", ")} is there` : complaints.join("; ")}`);
-  let install = [`sudo apt-get install ${which.packages.join(" ")}`];
-  try {
-    const build = (content: string): Promise<void> => fetchPackages(content, which, env);
-    const content = await cached({ name: `${names[0]}-${await distribution()}`, build, account, env });
-    return await inspected(which, {
-      ...(await unpackedIn(content, which)),
-      account,
-      from: "packages of this distribution, unpacked without root",
-    });
-  } catch (cause) {
-    // Where the distribution's own is too old, installing it would change nothing.
-    if (cause instanceof TooOld) install = [];
-    tried.push(`packages without root: ${(cause as Error).message}`);
-  }
-  const oldest = which.oldestMajor === undefined ? "" : `    (${which.oldestMajor}.0 or newer)`;
+  const list = (lines: readonly string[], mark: string): string => lines.map((line) => `  ${mark}${line}\n`).join("");
   throw new Error(
-    [
-      `no ${which.what} can be had on this machine. Tried:`,
-      ...tried.map((attempt) => `  - ${attempt}`),
-      "Any one of these helps:",
-      ...[...install, `${which.variable}=/path/to/${names[0]}${oldest}`, ...(which.remedies ?? [])].map((remedy) => `  ${remedy}`),
-    ].join("\n"),
+    `no ${what} can be had on this machine. Tried:\n${list(tried, "- ")}Any one of these helps:\n${list(helps, "")}`.trimEnd(),
   );
 }
 
-class TooOld extends Error {}
+export async function findProgram(which: Wanted, env: Environment): Promise<Program> {
+  const account = serverAccount();
+  const names = [basename(which.path), ...(which.otherNames ?? [])];
+  const onPath = async (): Promise<Program> => {
+    const folders = [...(env.PATH ?? "").split(delimiter), "/usr/sbin"].filter((folder) => folder !== "");
+    const complaints: string[] = [];
+    for (const binary of names.flatMap((name) => folders.map((folder) => join(folder, name)))) {
+      if (!(await isExecutable(binary)) || !(await reachableBy(binary, account))) continue;
+      const found = await inspected(which, { binary, libraryPath: "", account, from: "on PATH" }).catch((cause: Error) => cause);
+      if (!(found instanceof Error)) return found;
+      complaints.push(found.message);
+    }
+    throw new Error(complaints.length === 0 ? `no ${names.join(", ")} is there` : complaints.join("; "));
+  };
+  const unpacked = async (): Promise<Program> => {
+    const build = (content: string): Promise<void> => fetchPackages(content, which, env);
+    const content = await cached({ name: `${names[0]}-${await distribution()}`, build, account, env });
+    const from = "packages of this distribution, unpacked without root";
+    return await inspected(which, { ...(await unpackedIn(content, which)), account, from });
+  };
+  const oldest = which.oldestMajor === undefined ? "" : `    (${which.oldestMajor}.0 or newer)`;
+  return await firstFound({
+    what: which.what,
+    variable: which.variable,
+    env,
+    named: (binary) => inspected(which, { binary, libraryPath: "", account, from: which.variable }),
+    ways: [
+      ["PATH", onPath],
+      ["packages without root", unpacked],
+    ],
+    helps: [
+      `sudo apt-get install ${which.packages.join(" ")}`,
+      `${which.variable}=/path/to/${names[0]}${oldest}`,
+      ...(which.remedies ?? []),
+    ],
+  });
+}
 
 /** Asks it for its version: the proof that it runs here. */
 async function inspected(which: Wanted, program: Omit<Program, "version">): Promise<Program> {
@@ -152,7 +177,7 @@ async function inspected(which: Wanted, program: Omit<Program, "version">): Prom
   if (groups.length === 0) throw new Error(`${binary} does not say that it is ${which.what}: ${stdout.trim()}`);
   const version = groups.join(" ");
   if (Number.parseInt(/\d+/.exec(version)?.[0] ?? "0", 10) < (which.oldestMajor ?? 0))
-    throw new TooOld(`${binary} is ${version}, older than ${which.oldestMajor}.0`);
+    throw new Error(`${binary} is ${version}, older than ${which.oldestMajor}.0`);
   return { ...program, version };
 }
 

@@ -10,8 +10,8 @@ import { usersEndWithUs } from "../process/orphans.js";
 import { returnPort, takePort } from "../process/port-block.js";
 import { killTree } from "../process/process-tree.js";
 import { type Child, startChild } from "../process/program.js";
-import { type Account, type Environment, isExecutable, run, serverAccount } from "../programs/cache.js";
-import { systemFolders } from "../programs/postgres.js";
+import { type Account, type Environment, serverAccount } from "../programs/cache.js";
+import { systemFolders, versionIn } from "../programs/postgres.js";
 import { type Program, programOf } from "../programs/programs.js";
 import { type Address, FaultProxy } from "../proxy/fault-proxy.js";
 import { accepts, isOk, startProgram } from "./server-program.js";
@@ -37,11 +37,10 @@ export async function resolvePatroniPrograms(
   env: Environment = process.env,
   patroniIn = ["/usr/bin", "/usr/local/bin"],
 ): Promise<PatroniPrograms> {
-  const asked = env.PALISADE_POSTGRES_BIN;
-  const postgresFolders = asked ? [asked] : await systemFolders(env);
+  const { PATH = "", PALISADE_POSTGRES_BIN: asked } = env;
   const found = await Promise.allSettled([
-    firstThatRuns([...(env.PATH ?? "").split(delimiter), ...patroniIn], ["patroni"], /patroni (\S+)/i),
-    firstThatRuns(postgresFolders, ofPostgres, / (\d+(?:\.\d+)*)/),
+    firstThatRuns([...PATH.split(delimiter), ...patroniIn], ["patroni"]),
+    firstThatRuns(asked ? [asked] : await systemFolders(env), ofPostgres),
     programOf("etcd"),
     programOf("haproxy"),
   ]);
@@ -62,17 +61,10 @@ export async function resolvePatroniPrograms(
 }
 
 /** The folder that has them all, where the first tells its version. */
-async function firstThatRuns(
-  folders: readonly string[],
-  programs: readonly string[],
-  version: RegExp,
-): Promise<{ folder: string; version: string }> {
+async function firstThatRuns(folders: readonly string[], programs: readonly string[]): Promise<{ folder: string; version: string }> {
   for (const folder of folders.filter((one) => one !== "")) {
-    const there = await Promise.all(programs.map((program) => isExecutable(join(folder, program))));
-    if (!there.every(Boolean)) continue;
-    const asked = run(join(folder, programs[0] ?? ""), ["--version"], { ...serverAccount(), cwd: "/", timeout: 20_000 });
-    const found = version.exec((await asked.catch(() => ({ stdout: "" }))).stdout)?.[1];
-    if (found !== undefined) return { folder, version: found };
+    const version = await versionIn(folder, programs).catch(() => undefined);
+    if (version !== undefined) return { folder, version };
   }
   throw new Error(`there is no ${programs.join(", ")} that runs`);
 }

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { compile, SHIM_FILE } from "../../src/clock/wall-clock.js";
-import { cached, NoPlace } from "../../src/programs/cache.js";
-import { CITUS_VARIABLE, resolveCitus, resolvePostgres, type Sources } from "../../src/programs/postgres.js";
+import { cached } from "../../src/programs/cache.js";
+import { CITUS_VARIABLE, resolveCitus, resolvePostgres } from "../../src/programs/postgres.js";
 import { findProgram, wanted } from "../../src/programs/programs.js";
 import { choose } from "../../src/servers/choose.js";
 import { MissingPrograms, resolvePatroniPrograms } from "../../src/servers/patroni.js";
@@ -45,7 +45,7 @@ describe("the Redis server", () => {
     expect(await find({ PATH })).toMatchObject({ binary: valkey, version: "Valkey 8.1.0" });
   });
 
-  test("that cannot be had is an error that names all that was tried and what helps; a package that is too old does not", async () => {
+  test("that cannot be had is an error that names all that was tried and what helps; a package that is too old is one", async () => {
     await impostor(at("redis-server"), redis("5.0.14"));
     const error = (await find({ PATH: folder }).catch((cause: Error) => cause)) as Error;
     expect(error.message.split("\n").slice(0, 4)).toEqual([
@@ -54,13 +54,10 @@ describe("the Redis server", () => {
       expect.stringContaining(`PATH: ${at("redis-server")} is Redis 5.0.14, older than 7.0`),
       "  - packages without root: apt-get is not on PATH",
     ]);
-    expect(error.message).toContain("sudo apt-get install redis-server");
-    expect(error.message).toContain("PALISADE_TEST_PROVIDER=docker");
+    expect(error.message).toMatch(/sudo apt-get install redis-server[\s\S]*PALISADE_TEST_PROVIDER=docker/);
     await script(at("apt-get"), 'case "$*" in *download*) touch redis.deb ;; esac');
     await script(at("dpkg"), '[ "$1" = -x ] || exit 0; mkdir -p "$3/usr/bin"; cp "$(dirname "$0")/redis-server" "$3/usr/bin/"');
-    const tooOld = (await find({ PATH: folder }).catch((cause: Error) => cause)) as Error;
-    expect(tooOld.message).toMatch(/packages without root: .*redis-server is Redis 5\.0\.14, older than 7\.0\n/);
-    expect(tooOld.message).not.toContain("apt-get install");
+    await expect(find({ PATH: folder })).rejects.toThrow(/packages without root: .*redis-server is Redis 5\.0\.14, older than 7\.0\n/);
   });
 });
 
@@ -70,8 +67,9 @@ async function postgresIn(binFolder: string, version: string): Promise<string> {
 }
 
 describe("Postgres", () => {
-  const find = (sources: Partial<Sources> = {}) =>
-    resolvePostgres({ environment: { PATH: folder }, fromNpm: async () => undefined, distributionRoot: at("distribution"), ...sources });
+  const nothing = () => Promise.reject(new Error("not installed"));
+  const find = (npm: () => Promise<string> = nothing, env: Readonly<Record<string, string>> = {}) =>
+    resolvePostgres({ PATH: folder, ...env }, npm, at("distribution"));
 
   test("is the named one, or an error; else npm's, else the system's, else the distribution's newest", async () => {
     await postgresIn(at("distribution", "13", "bin"), "13.2");
@@ -82,18 +80,18 @@ describe("Postgres", () => {
     await postgresIn(at("distribution", "16", "bin"), "16.3");
     expect(await find()).toMatchObject({ version: "16.3" });
     await postgresIn(folder, "16.4");
-    expect((await find({ fromNpm: async () => at("empty") })).description).toMatch(/^Postgres 16\.4 .*npm package .*: no postgres and/);
+    expect((await find(async () => at("empty"))).description).toBe(`Postgres 16.4 (${folder})`);
     const npm = await postgresIn(at("npm"), "17.1");
-    expect(await find({ fromNpm: async () => npm })).toMatchObject({ binFolder: npm, version: "17.1" });
-    const asking = (asked: string) => find({ environment: { PALISADE_POSTGRES_BIN: asked }, fromNpm: async () => npm });
+    expect(await find(async () => npm)).toMatchObject({ binFolder: npm, version: "17.1" });
+    const asking = (asked: string) => find(async () => npm, { PALISADE_POSTGRES_BIN: asked });
     const asked = await postgresIn(at("asked for"), "16.3");
     expect(await asking(asked)).toMatchObject({ binFolder: asked, description: expect.stringContaining("PALISADE_POSTGRES_BIN") });
-    await expect(asking(at("nowhere"))).rejects.toThrow(/PALISADE_POSTGRES_BIN=.*nowhere cannot be used: no postgres and initdb there/);
+    await expect(asking(at("nowhere"))).rejects.toThrow(/PALISADE_POSTGRES_BIN names .*nowhere, but no postgres and initdb there/);
   });
 
   test("with Citus is the named folder, which says what is missing there", async () => {
     const asking = (named: string) => resolveCitus({ [CITUS_VARIABLE]: named });
-    await expect(resolveCitus({})).rejects.toThrow(new RegExp(`${CITUS_VARIABLE}, which is not set\\. Set ${CITUS_VARIABLE} .*Docker`));
+    await expect(resolveCitus({})).rejects.toThrow(new RegExp(`${CITUS_VARIABLE}: not set\n[\\s\\S]*container engine`));
     await postgresIn(at("bin"), "15.6");
     await impostor(at("bin", "pg_config"), `${at("share")}\n${at("lib")}`);
     await expect(asking(folder)).rejects.toThrow(/it has no extension Citus: there is no .*citus\.control/);
@@ -141,9 +139,9 @@ describe("what is kept", () => {
     await writeFile(at("file"), "");
     const nothing = async (): Promise<void> => {};
     await expect(ask(nothing, at("file", "below"))).rejects.toThrow(/tried .*below \(it cannot be written \(ENOTDIR\)\)/);
-    const refused = ask(nothing, at("with $HOME in it"));
-    await expect(refused).rejects.toBeInstanceOf(NoPlace);
-    await expect(refused).rejects.toThrow(/\(initdb takes no path with.*; set PALISADE_CACHE_DIR to a folder that /);
+    await expect(ask(nothing, at("with $HOME in it"))).rejects.toThrow(
+      /\(initdb takes no path with.*; set PALISADE_CACHE_DIR to one that /,
+    );
   });
 });
 
