@@ -26,14 +26,10 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
   "it sends the statement of plain Postgres itself": ["a batch of patches stores those that pass, whatever becomes of the others"],
   "they count statements or look at a batch, and a write there is a transaction of its own": [
     "of a lease that was lost locks rows once, and from then on none",
-    "sends the writes of one turn of the event loop as one statement",
-    "keeps rows, bytes and statements in flight within their limits",
+    "sends the writes of one turn of the event loop as one statement, within its limits",
     "is bounded in writes and in bytes, and says overloaded beyond that",
     "may deadlock with another session: the batch is rolled back and retried, and every row is written",
-    "does not send what has waited too long",
     "are one row of one statement, and only the first of them made the document",
-    "below the fence are all refused by one statement",
-    "is found without a failed statement, so that the other writes of the batch pass",
     "do not fail the neighbours of their batch, and are found in one go",
     "with the puts of their own gateway lose no race, however many there are",
   ],
@@ -52,7 +48,6 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
   ],
   "not promised there, or refused (docs/citus.md)": [
     "not even the owner lowers a fence past the record",
-    "is all there or not there for every reader",
     "a holder that waited for another begins again, and whoever read before presenting too",
   ],
 };

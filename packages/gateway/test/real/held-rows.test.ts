@@ -125,23 +125,6 @@ describe("G6 rows that open transactions hold", () => {
     expect(kinds(await callers.stop())).toEqual(["refused"]);
   });
 
-  test("G6 are written as soon as they are free, though many want others that are not", async ({ openStore, connect }) => {
-    const store = await openStore({ batchLockWaitMs: 200 });
-    const [freed = "", ...held] = fresh(4);
-    await Promise.all([freed, ...held].map((resource) => write(store, resource)));
-    await holderOf(connect, ...held);
-    const holder = await holderOf(connect, freed);
-    expect(await write(store, freed)).toMatchObject(contention);
-    const callers = hammering<{ readonly kind: string }>(12, (caller) =>
-      (caller % 2 === 0 ? write : transact)(store, held[caller % 3] ?? ""),
-    );
-    await expect.poll(() => callers.answers.length, { timeout: 30_000 }).toBeGreaterThan(12);
-    await holder.query("commit");
-    expect(await write(store, freed)).toMatchObject({ kind: "accepted", rev: 2 });
-    expect(await transact(store, freed)).toMatchObject({ kind: "committed" });
-    expect(kinds(await callers.stop()).sort()).toEqual(["contention", "refused"]);
-  });
-
   test("G6 a fence of another resource is moved by hand meanwhile", async ({ openStore, connect }) => {
     const store = await openStore({ statementsInFlight: 1, batchLockWaitMs: 500 });
     const [held = "", free = ""] = fresh(2);

@@ -258,13 +258,6 @@ describe("migrations", () => {
       );
   });
 
-  test("run once, however many gateways start at the same time", async ({ postgres }) => {
-    await using database = await postgres.createDatabase();
-    const reports = await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)));
-    expect(reports.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
-    expect(new Set(reports.map(({ applied, alreadyThere }) => applied.length + alreadyThere)).size).toBe(1);
-  });
-
   test("refuse a database with another encoding than UTF8 before anything is made in it, and so does a gateway", async ({ server }) => {
     await queryAt(server.url, "create database latin1 encoding 'LATIN1' locale 'C' template template0");
     const url = Object.assign(new URL(server.url), { pathname: "/latin1" }).href;

@@ -2,7 +2,7 @@
 // gateways in this process and as processes of their own. All of it is closed again.
 import { execFile } from "node:child_process";
 import { type Gateway, type GatewayConfig, migrate } from "@palisade/gateway";
-import { type Child, type ChildExit, gatewayProgram, startServing, type TestDatabase } from "@palisade/testkit";
+import { type Child, type ChildExit, FaultProxy, gatewayProgram, startServing, type TestDatabase } from "@palisade/testkit";
 import { test as base, type DatabaseTemplate, expect, sharedServers } from "@palisade/testkit/vitest";
 import pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
@@ -96,6 +96,13 @@ export const test = base
       opened.push(store);
       return store;
     };
+  })
+  /** Before the file's database. */
+  .extend("proxy", async ({ database }: { database: TestDatabase }, { onCleanup }): Promise<FaultProxy> => {
+    const { hostname: host, port } = new URL(database.url);
+    const proxy = await FaultProxy.start({ upstream: { host, port: Number(port) } });
+    onCleanup(() => proxy.stop());
+    return proxy;
   })
   .extend("store", async ({ openStore }: { openStore: OpenStore }): Promise<FencedStore> => await openStore())
   .extend("connect", ({ database }: { database: TestDatabase }, { onCleanup }): Connect => {
