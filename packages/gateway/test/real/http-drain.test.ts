@@ -1,7 +1,6 @@
 import { Agent, request } from "node:http";
-import { startChild } from "@palisade/testkit";
 import pg from "pg";
-import { describe, eventually, expect, type GatewayProcess, gatewayProgram as program, test, uniqueName } from "../support/fixtures.js";
+import { describe, eventually, expect, type GatewayProcess, test, uniqueName } from "../support/fixtures.js";
 import { untilSomebodyWaits } from "../support/sql.js";
 import { type Answer, get, put, RawConnection } from "../support/wire.js";
 
@@ -138,16 +137,6 @@ describe("SIGTERM", () => {
     gateway.child.signal("SIGTERM");
     expect(await gateway.child.waitForExit()).toEqual({ code: 1, signal: null });
     await held.release();
-  });
-
-  test("while Postgres is not up yet ends the start", async ({ onTestFinished }) => {
-    const lines: string[] = [];
-    const env = { DATABASE_URL: "postgres://127.0.0.1:1/none", PORT: "0", ADMIN_PORT: "0" };
-    const child = startChild({ command: process.execPath, args: [program], env, onLine: (line) => lines.push(line) });
-    onTestFinished(async () => void (await child.kill()));
-    await eventually(() => lines.join("\n")).toContain("Postgres is not there yet");
-    child.signal("SIGTERM");
-    expect(await child.waitForExit()).toEqual({ code: 0, signal: null });
   });
 });
 

@@ -1,12 +1,10 @@
 // The contract as a whole: codes, statuses, and that server, client, OpenAPI document and
 // spec/wire.md agree on them.
 import { readFileSync } from "node:fs";
-import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { problemCodes as clientCodes } from "../../../../client/src/results.js";
 import { openApiDocument, openApiText } from "../../../src/http/openapi.js";
-import { Problem, problemCodes, problemDocument, rawProblem, statusOf } from "../../../src/http/problems.js";
-import { problem as problemSchema } from "../../../src/http/schemas.js";
+import { problemCodes, statusOf } from "../../../src/http/problems.js";
 
 describe("the contract", () => {
   test("has one status for each code, and these do not change", () => {
@@ -58,25 +56,6 @@ describe("the contract", () => {
     }
   });
 
-  test("describes every problem in a document that names its code, and nothing unnamed", () => {
-    for (const code of problemCodes) {
-      const document = problemDocument(
-        new Problem(code, "Because.", { resource: "r", currentToken: 1, retryAfterSeconds: 1, outcome: "unknown" }),
-        "id-1",
-      );
-      expect(problemSchema.safeParse(document).error).toBeUndefined();
-      expect(document).toMatchObject({ code, status: statusOf(code), type: `urn:palisade:problem:${code}` });
-    }
-  });
-
-  test("can be answered as bytes, to a request that never became one", () => {
-    const [head = "", body = ""] = rawProblem(new Problem("request_malformed", "Because.")).split("\r\n\r\n");
-    expect(head).toMatch(/^HTTP\/1\.1 400 /);
-    expect(head).toContain("Connection: close");
-    expect(head).toContain(`Content-Length: ${Buffer.byteLength(body)}`);
-    expect(JSON.parse(body)).toMatchObject({ code: "request_malformed" });
-  });
-
   test("is published as OpenAPI 3.1 in which every reference leads somewhere and no code is missing", () => {
     const document = openApiDocument();
     const text = openApiText();
@@ -107,13 +86,6 @@ describe("the contract", () => {
       expect.stringMatching(/\/Problem\/properties\/limitBytes$/),
       expect.stringMatching(/\/Problem\/properties\/operation$/),
     ]);
-  });
-
-  test("publishes the problem as a schema that problems match", () => {
-    const validate = new Ajv2020({ formats: { int64: true } }).compile(at(openApiDocument(), "/components/schemas/Problem") as object);
-    const document = problemDocument(new Problem("fencing_token_stale", "Because.", { presentedToken: 1, currentToken: 2 }), "id-1");
-    expect([validate(document), validate.errors]).toEqual([true, null]);
-    expect(validate({ ...document, code: "other" })).toBe(false);
   });
 });
 

@@ -21,15 +21,12 @@ describe("the Fencing-Token header", () => {
     );
   });
 
-  test("G2 is malformed unless it is exactly one number, with at most one sequence number", () => {
-    for (const field of ["", "0", "-1", "+1", "01", "1.0", "1e3", "0x10", "1 ", " 1", "1, 2", "1\n1", "NaN", "Infinity", "１", '"1"'])
-      expect([field, parseFencingToken(field)]).toEqual([field, problem("fencing_token_malformed")]);
-    for (const field of ["1000000000000000", "9007199254740993", "1;seq=0", "1;seq=", "1;seq=-1", "1; seq=1", "1;SEQ=1", ";seq=1"])
-      expect([field, parseFencingToken(field)]).toEqual([field, problem("fencing_token_malformed")]);
-  });
-
-  test("G2 is required: without it there is a problem of its own", () => {
+  test("G2 is required, and malformed unless it is exactly one number, with at most one sequence number", () => {
     expect(parseFencingToken(undefined)).toMatchObject({ code: "fencing_token_required", status: 428 });
+    const numbers = ["", "0", "-1", "+1", "01", "1.0", "1e3", "0x10", "1 ", " 1", "1, 2", "1\n1", "NaN", "Infinity", "１", '"1"'];
+    const sequences = ["1;seq=0", "1;seq=", "1;seq=-1", "1; seq=1", "1;SEQ=1", ";seq=1"];
+    for (const field of [...numbers, "1000000000000000", "9007199254740993", ...sequences])
+      expect([field, parseFencingToken(field)]).toEqual([field, problem("fencing_token_malformed")]);
   });
 
   test("is understood by the parser exactly where the published pattern allows it", () => {

@@ -1,6 +1,6 @@
 // How much may wait, and for how long. Needs no server.
 import { describe, expect, test, vi } from "vitest";
-import { BoundedWait, closing, overloaded } from "../../../src/store/bounded-wait.js";
+import { BoundedWait, overloaded } from "../../../src/store/bounded-wait.js";
 
 const limits = { maxAccepted: 3, maxAcceptedBytes: 10, maxWaitMs: 1_000 };
 
@@ -43,18 +43,5 @@ describe("accepted work", () => {
     } finally {
       vi.useRealTimers();
     }
-  });
-
-  test("is refused while the gateway closes, which waits for what it accepted", async () => {
-    const wait = opened();
-    const [started, waiting] = [work(), work()];
-    for (const each of [started, waiting]) wait.accept(each);
-    wait.start(started);
-    const drained = wait.drain();
-    expect(wait.accept(work())).toBe(closing);
-    wait.abandon();
-    expect([started.heard, waiting.heard]).toEqual([[], [closing]]);
-    for (const each of [started, waiting]) wait.leave(each);
-    await drained;
   });
 });

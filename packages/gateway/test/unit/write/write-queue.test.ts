@@ -45,17 +45,6 @@ describe("a batch", () => {
     ]);
   });
 
-  test("never holds a resource twice, nor one that is in flight", () => {
-    const [first, second, third] = [entry("a"), entry("a"), entry("a")];
-    const queue = filled([first, second, entry("b"), third]);
-    expect(namesOf(queue.take())).toEqual(["a", "b"]);
-    expect(queue.hasWork).toBe(false);
-    queue.done(first);
-    expect(queue.take()).toEqual([second]);
-    queue.done(second);
-    expect(queue.take()).toEqual([third]);
-  });
-
   test("holds patches only or none, and takes turns; of large documents it holds few", () => {
     const patch = (name: string) => entry(name, { op: "patch" });
     const all = () => [patch("a"), entry("b"), patch("c"), entry("d"), patch("e")];
@@ -68,18 +57,6 @@ describe("a batch", () => {
       { maxBatchRows: 1 },
     );
     expect(Array.from({ length: 4 }, () => namesOf(turns.take()))).toEqual([["a"], ["p/a"], ["b"], ["p/b"]]);
-  });
-
-  test("is a single write when it has to go again, and the later writes of its resource stay behind it", () => {
-    const [first, second] = [entry("a"), entry("a")];
-    const queue = filled([first, second, entry("b"), entry("c")], { maxBatchRows: 1 });
-    expect(queue.take()).toEqual([first]);
-    queue.again(first, "alone");
-    expect(queue.take()).toEqual([first]);
-    expect(namesOf(queue.take())).toEqual(["b"]);
-    queue.done(first);
-    expect(namesOf(queue.take())).toEqual(["c"]);
-    expect(queue.take()).toEqual([second]);
   });
 
   test("G6 has no resource whose row is held: those go by themselves, one at a time, until one of their writes has passed", () => {
@@ -97,19 +74,6 @@ describe("a batch", () => {
     queue.done(b);
     for (const name of ["a", "b", "d"]) queue.add(entry(name));
     expect([namesOf(queue.take()), namesOf(queue.take())]).toEqual([["b"], ["d"]]);
-  });
-
-  test("leaves out writes that were answered while they waited, and the next of their resource takes their turn", () => {
-    const [first, second, third, other] = [entry("a"), entry("a"), entry("a"), entry("b")];
-    const queue = filled([first, second, third, other]);
-    queue.done(second);
-    queue.done(first);
-    queue.done(other);
-    expect(queue.take()).toEqual([third]);
-    expect(queue.hasWork).toBe(false);
-    queue.done(third);
-    queue.add(entry("a"));
-    expect(namesOf(queue.take())).toEqual(["a"]);
   });
 });
 
@@ -130,41 +94,23 @@ describe("plain puts that wait for one resource", () => {
     expect(folds(large.take())).toEqual([0]);
   });
 
-  for (const [what, other] of [
-    ["another token", plainPut("a", { token: 2 })],
-    ["a sequence number", entry("a")],
-    ["a condition", plainPut("a", { expected: "present" })],
-    ["another operation", plainPut("a", { op: "patch" })],
-    ["another holder", plainPut("a", { holder: "other" })],
-    ["a token that is not verified", entry("a", { seq: undefined }, false)],
-    ["a failure behind it", Object.assign(plainPut("a"), { attempts: 1 })],
-  ] as const)
-    test(`are not folded with, nor past, one that has ${what}`, () => {
+  test("are not folded with, nor past, one that differs in more than its document", () => {
+    const others: readonly Entry[] = [
+      plainPut("a", { token: 2 }),
+      entry("a"),
+      plainPut("a", { expected: "present" }),
+      plainPut("a", { op: "patch" }),
+      plainPut("a", { holder: "other" }),
+      entry("a", { seq: undefined }, false), // A token that is not verified.
+      Object.assign(plainPut("a"), { attempts: 1 }), // A failure behind it.
+    ];
+    for (const other of others) {
       const queue = filled([plainPut("a"), plainPut("a"), other, plainPut("a")], { maxBatchRows: 10 });
       const [first] = queue.take() as [Entry];
-      expect(first.fold).toHaveLength(1);
+      expect([other, first.fold.length]).toEqual([other, 1]);
       for (const write of writesOf([first])) queue.done(write);
       expect(queue.take()).toEqual([other]);
-    });
-
-  test("leave out those that were answered while they waited", () => {
-    const [first, second, third] = [plainPut("a"), plainPut("a"), plainPut("a")];
-    const queue = filled([first, second, third]);
-    queue.done(second);
-    expect(writesOf(queue.take())).toEqual([first, third]);
-  });
-
-  test("go one by one, in their order, once their fold has failed", () => {
-    const [first, second] = [plainPut("a"), plainPut("a")];
-    const queue = filled([first, second]);
-    for (const write of writesOf(queue.take())) {
-      write.attempts += 1;
-      queue.again(write, "alone");
     }
-    expect(writesOf(queue.take())).toEqual([first]);
-    expect(queue.hasWork).toBe(false);
-    queue.done(first);
-    expect(writesOf(queue.take())).toEqual([second]);
   });
 });
 
