@@ -228,7 +228,7 @@ export interface Finding {
   readonly node: string;
   /**
    * Stable: unreachable, refuses_writes, replica, password, acl, version, not_redis, quarantined,
-   * unknown_format, members, floor_ahead, same_server, fleet_mismatch, max_ttl, even_size,
+   * unknown_format, members, untold, floor_ahead, same_server, fleet_mismatch, max_ttl, even_size,
    * eviction_policy, not_durable, replicated, clock_skew, settings_hidden, subscription.
    */
   readonly code: string;

@@ -5,11 +5,11 @@ import type { Clock } from "../platform/clock.js";
 import type { Ballot } from "../protocol/ballot.js";
 import type { Finding, FleetRefusal } from "../protocol/fleet.js";
 import { TOKENS_PER_MS } from "../protocol/token.js";
-import { isDurable } from "./admission/steps.js";
+import { isDurable, readStatuses } from "./admission/steps.js";
 import { causeOf } from "./connection.js";
 import type { RedisFleet } from "./fleet.js";
 import type { RedisNode } from "./node.js";
-import { isAdmitted, type NodeStatus, status } from "./record.js";
+import { isAdmitted, type NodeStatus, status, untoldOf } from "./record.js";
 
 type Report = (severity: Finding["severity"], code: string, said: Pick<Finding, "message" | "remedy">) => void;
 
@@ -27,8 +27,20 @@ const refusalRemedies: Readonly<Record<FleetRefusal["code"], string>> = {
 /** Asks every node, all at once. Never rejects. */
 export async function probeFleet(fleet: RedisFleet): Promise<readonly Finding[]> {
   const findings: Finding[] = [...fleetFindings(fleet)];
-  const perNode = await Promise.all(fleet.members.map((node) => probeNode(fleet, node)));
-  return findings.concat(...perNode);
+  const [left, ...perNode] = await Promise.all([untoldFindings(fleet), ...fleet.members.map((node) => probeNode(fleet, node))]);
+  return findings.concat(left, ...perNode);
+}
+
+async function untoldFindings(fleet: RedisFleet): Promise<readonly Finding[]> {
+  const statuses = await readStatuses(fleet, fleet.members);
+  const untold = untoldOf(statuses.flatMap(({ status: seen }) => seen.roster ?? []));
+  return untold.map(({ address, generation }) => ({
+    severity: "info",
+    node: "fleet",
+    code: "untold",
+    message: `${address} left with generation ${generation} and could not be told: with the disk it had, it may vote for processes with an old list, beside this fleet`,
+    remedy: `Wipe it or switch it off for good, and give every process the present members; or start it and call reconfigure({ remove: "${address}" }) again.`,
+  }));
 }
 
 function fleetFindings(fleet: RedisFleet): readonly Finding[] {
@@ -117,8 +129,9 @@ function checkFloor(report: Report, { floor = 0 }: NodeStatus, nowMs: number): v
 
 function checkAdmission(report: Report, node: RedisNode, { blockedBecause }: RedisFleet): void {
   if (!node.isQuarantined) return;
-  if (node.blockedBecause?.startsWith("NOPERM")) {
-    reportUnreachable(report, node, node.blockedBecause);
+  const refusal = node.blockedBecause;
+  if (refusal !== undefined && troubleOf(refusal) !== undefined) {
+    reportUnreachable(report, node, refusal);
     return;
   }
   const wait = node.readyInMs === undefined ? "" : `, admitted in ${node.readyInMs} ms at the earliest`;
@@ -184,8 +197,10 @@ const troubles: readonly (readonly [cause: string, code: string, remedy: string]
   ["garbage", "not_redis", "Check host and port: something else answers there."],
 ];
 
+const troubleOf = (cause: string) => troubles.find(([start]) => cause.startsWith(start));
+
 function reportUnreachable(report: Report, { address }: RedisNode, cause: string): void {
-  const [, code, remedy] = troubles.find(([start]) => cause.startsWith(start)) ?? [];
+  const [, code, remedy] = troubleOf(cause) ?? [];
   report("error", code ?? "unreachable", {
     message: `${address}: ${cause}`,
     remedy: remedy ?? "Start it, or correct its address; check the network between.",

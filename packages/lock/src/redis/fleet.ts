@@ -152,10 +152,10 @@ export class RedisFleet {
       admitted: up.filter(({ isVoter }) => isVoter).map(({ name }) => name),
       quarantined: up
         .filter(({ isVoter }) => !isVoter)
-        .map(({ name, readyInMs, exclusion }) => ({
+        .map(({ name, readyInMs, exclusion, blockedBecause = this.blockedBecause }) => ({
           node: name,
           ...(readyInMs === undefined ? {} : { readyInMs }),
-          reason: exclusion ?? this.blockedBecause ?? (readyInMs ? waits : "being admitted"),
+          reason: exclusion ?? blockedBecause ?? (readyInMs ? waits : "being admitted"),
         })),
       unreachable: this.#members
         .filter(({ connection }) => !connection.isUp)
@@ -180,6 +180,12 @@ export class RedisFleet {
   openUnlessOpen(source: ServerSource): RedisNode {
     const address = addressOf(source);
     return this.all.find((node) => node.address === address) ?? this.#open(source);
+  }
+
+  /** The same for an address that the nodes have stored; undefined: no way is known. */
+  openAt(address: string): RedisNode | undefined {
+    const way = this.#wayTo({ address });
+    return way === undefined ? undefined : this.openUnlessOpen(way);
   }
 
   #open(source: ServerSource): RedisNode {
@@ -341,7 +347,7 @@ export class RedisFleet {
     return status?.id !== undefined && status.id !== id && status.fleet === this.#id && isOfThisRun(status);
   }
 
-  #wayTo({ address }: Member): ServerSource | undefined {
+  #wayTo({ address }: Pick<Member, "address">): ServerSource | undefined {
     for (const source of this.#sources) {
       const way = sourceAt(address, source);
       if (way !== undefined) return way;

@@ -98,7 +98,20 @@ export interface Roster {
   readonly maxTtlMs: number;
   /** That of the generation before, whose leases may still run. */
   readonly formerMaxTtlMs: number;
+  /** Servers that left and could not be told; absent: none. */
+  readonly untold?: readonly FormerMember[];
 }
+
+/** With an old disk it takes itself for a member. */
+export interface FormerMember {
+  readonly id: string;
+  readonly address: string;
+  /** The number of the first generation without it. */
+  readonly generation: number;
+}
+
+/** So many that could not be told are remembered: the record is read with each look at a node. */
+const UNTOLD_KEPT = 16;
 
 export function writeRoster(roster: Roster): string {
   return JSON.stringify(roster);
@@ -150,11 +163,22 @@ export function changed(roster: Roster, change: RosterChange): Roster {
   const generation = roster.generation + 1;
   const next = { ...roster, generation, formerMaxTtlMs: roster.maxTtlMs };
   if ("maxTtlMs" in change) return { ...next, maxTtlMs: change.maxTtlMs };
-  if ("add" in change) return { ...next, members: [...roster.members, { ...change.add, since: generation }] };
-  if ("remove" in change) return { ...next, members: roster.members.filter(({ id }) => id !== change.remove) };
-  const { replace, by } = change;
-  const members = roster.members.map((member) => (member.id === replace ? { ...by, since: generation, inPlaceOf: replace } : member));
-  return { ...next, members };
+  const leavingId = "add" in change ? undefined : "remove" in change ? change.remove : change.replace;
+  const members = roster.members.flatMap((member) => {
+    if (member.id !== leavingId) return [member];
+    return "by" in change ? [{ ...change.by, since: generation, inPlaceOf: member.id }] : [];
+  });
+  if ("add" in change) members.push({ ...change.add, since: generation });
+  const leaving = roster.members.flatMap(({ id, address }) => (id === leavingId ? [{ id, address, generation }] : []));
+  const untold = [...(roster.untold ?? []), ...leaving].filter(({ address }) => members.every((member) => member.address !== address));
+  return { ...next, members, untold: untold.slice(-UNTOLD_KEPT) };
+}
+
+/** Those of whom nobody knows that they were told: each member may have heard of another. */
+export function untoldOf(rosters: readonly Roster[]): readonly FormerMember[] {
+  const newest = Math.max(...rosters.map(({ generation }) => generation));
+  const [first, ...others] = rosters.filter(({ generation }) => generation === newest);
+  return (first?.untold ?? []).filter(({ id }) => others.every(({ untold = [] }) => untold.some((each) => each.id === id)));
 }
 
 // How a node stands, and its admission.
@@ -437,9 +461,19 @@ interface EnterArguments {
   readonly sinceGeneration: number;
 }
 
-/** True if the node votes in that generation from now on. */
+/**
+ * True if the node votes in that generation from now on. One that does so already only learns who has been
+ * told since that it left.
+ */
 export const enter = ({ roster, floor, epoch, sinceGeneration }: EnterArguments): ScriptCall<boolean> => ({
   source: scripts.enter,
   args: [generationOf(roster), String(roster.generation), writeRoster(roster), String(floor), epoch, String(sinceGeneration)],
+  read: (reply) => reply === "1",
+});
+
+/** Tells a server that it has left: true if it never votes or founds again. */
+export const retire = (fleet: string, roster: Roster): ScriptCall<boolean> => ({
+  source: scripts.retire,
+  args: [fleet, String(roster.generation), writeRoster({ ...roster, untold: [] })],
   read: (reply) => reply === "1",
 });

@@ -33,6 +33,26 @@ describe("the doctor", () => {
     },
   );
 
+  const refusals = [
+    ["maxmemory", "OOM: out of memory (maxmemory) and refuses writes"],
+    ["min-replicas-to-write", "NOREPLICAS: refuses writes because too few replicas follow it"],
+  ] as const;
+  test.for(refusals)(
+    "says why new nodes refuse to be founded, and so does a call, until they do not: %s",
+    async ([setting, cause], { fleet, open }) => {
+      const { urls, nodes } = await fleet({ nodes: 3 });
+      await Promise.all(nodes.map((node) => node.cli("CONFIG", "SET", setting, "1")));
+      const locker = open({ nodes: urls });
+      const told = expect.stringContaining(cause);
+      await expect(locker.acquire("r", { waitMs: 100 })).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: told });
+      await expect(locker.ready()).rejects.toMatchObject({ code: "LOCK_NO_QUORUM", message: told });
+      const findings = (await locker.fleet.doctor()).filter(({ severity }) => severity === "error");
+      expect(findings).toEqual(["n1", "n2", "n3"].map((node) => expect.objectContaining({ node, code: "refuses_writes", message: told })));
+      await Promise.all(nodes.map((node) => node.cli("CONFIG", "SET", setting, "0")));
+      await expect.poll(async () => (await locker.tryAcquire("r")).ok, { timeout: 30_000 }).toBe(true);
+    },
+  );
+
   test("says that releases are not heard, and that writes are refused", async ({ fleet, open }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     await open({ nodes: urls }).ready();

@@ -159,15 +159,27 @@ export class SimServer {
     return this.#run(script, keyCount, words);
   }
 
+  /** What CONFIG GET tells. */
+  #setting(name: string): string | undefined {
+    const { appendfsync } = this.#settings;
+    const told: Readonly<Record<string, string>> = {
+      appendonly: appendfsync === "no" ? "no" : "yes",
+      appendfsync: appendfsync === "no" ? "everysec" : appendfsync,
+      "no-appendfsync-on-rewrite": "no",
+      "maxmemory-policy": "noeviction",
+      maxmemory: "0",
+    };
+    return told[name];
+  }
+
   /** The other commands that the lock sends: CLIENT ID, CLIENT KILL ID, CONFIG GET. */
   call(peer: Peer, command: string, args: readonly string[]): Reply {
     const said = [command, ...args].join(" ");
     if (said === "CLIENT ID") return peer.id;
     if (said.startsWith("CLIENT KILL ID ")) return this.#kill(Number(args[2]));
-    if (said === "CONFIG GET appendonly") return ["appendonly", this.#settings.appendfsync === "no" ? "no" : "yes"];
-    if (said === "CONFIG GET appendfsync")
-      return ["appendfsync", this.#settings.appendfsync === "no" ? "everysec" : this.#settings.appendfsync];
-    if (said === "CONFIG GET no-appendfsync-on-rewrite") return ["no-appendfsync-on-rewrite", "no"];
+    const [, name = ""] = args;
+    const setting = said.startsWith("CONFIG GET ") ? this.#setting(name) : undefined;
+    if (setting !== undefined) return [name, setting];
     throw new Unsupported(said);
   }
 

@@ -4,6 +4,7 @@
 // admitted answers `quarantined` meanwhile. Why the steps make tokens unique is in docs/decisions/0001.
 import type { Timer } from "../../platform/clock.js";
 import type { RedisFleet } from "../fleet.js";
+import type { RedisNode } from "../node.js";
 import { generationNumber, isClosed } from "../record.js";
 import { agree, leadIn } from "./members.js";
 import { planAdmission, type SeenNode, type Step } from "./plan.js";
@@ -113,9 +114,7 @@ export class Admission {
       ours.filter((read) => !this.#isChanging(read)).map(({ node, status }) => examineNode(fleet, node, status)),
     );
     const seen = opened.filter((node) => node !== undefined && node !== "changed since");
-    const unseen = fleet.members
-      .filter(({ name }) => !seen.some((node) => node.name === name))
-      .map(({ name, address }) => `${name} at ${address}`);
+    const unseen = fleet.members.filter(({ name }) => !seen.some((node) => node.name === name)).map(placeOf);
     const steps = planAdmission({ size: fleet.members.length, roster: fleet.roster, knownForMs: fleet.knownForMs, seen, unseen });
     if (steps.length > 0) return this.#carryOut(steps);
     return opened.includes("changed since") ? "now" : this.#rest();
@@ -180,11 +179,19 @@ export class Admission {
       return outcome.kind === "founded" ? "now" : OTHERS_POLL_MS;
     }
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
-    for (const step of singles) nodeCalled(this.#fleet, step.node.name)?.noteReadyIn(waitOf(step));
+    for (const step of singles) this.#awaits(step);
     const due = singles.filter((step) => waitOf(step) === 0);
     if (due.length > 0) return this.#admit(due);
     const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));
     return this.#isAnySilent(singles) ? Math.min(waitMs, SILENT_POLL_MS) : waitMs;
+  }
+
+  /** It answered what it was asked, and nothing but time is missing. */
+  #awaits(step: Parameters<typeof waitOf>[0]): void {
+    const node = nodeCalled(this.#fleet, step.node.name);
+    const waitMs = waitOf(step);
+    node?.noteReadyIn(waitMs);
+    if (node !== undefined && waitMs > 0) node.blockedBecause = undefined;
   }
 
   async #admit(due: Parameters<typeof admitAll>[1]): Promise<Next> {
@@ -206,6 +213,11 @@ export class Admission {
     }
     return BLOCKED_POLL_MS;
   }
+}
+
+/** Where it is, and why it refuses where it can be reached. */
+function placeOf({ name, address, connection, blockedBecause }: RedisNode): string {
+  return `${name} at ${address}${connection.isUp && blockedBecause !== undefined ? ` (${blockedBecause})` : ""}`;
 }
 
 function waitOf(step: Exclude<Step, { kind: "found" | "blocked" }>): number {

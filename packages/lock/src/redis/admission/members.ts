@@ -2,7 +2,7 @@
 // the next generation in two rounds, as in Paxos: they promise, and they accept. One that has
 // accepted is closed: it does not vote. Then those that stay enter the next generation above the
 // highest floor that was told as they closed. A newcomer is rebuilt like a member that lost its
-// memory. A change that was left half-way is carried on by any locker. Why two sets are never both
+// memory, and who left is told. A change that was left half-way is carried on by any locker. Why two sets are never both
 // counted: docs/decisions/0003, spec/members.tla. Below the rounds: what operators ask for.
 import { closedError } from "../../lease/messages.js";
 import type { Clock } from "../../platform/clock.js";
@@ -26,6 +26,8 @@ import {
   promise,
   type Roster,
   type RosterChange,
+  retire,
+  untoldOf,
 } from "../record.js";
 import { floorsNeeded } from "./plan.js";
 import { answered, examineNode, foundFleet, openAdmissionOf, type ReadStatus, readStatuses } from "./steps.js";
@@ -54,8 +56,9 @@ export async function agree(
   wish: (present: Roster) => Roster | undefined,
 ): Promise<Agreement> {
   const { clock } = fleet;
-  const present = fleet.roster;
-  if (present === undefined) return { kind: "nothing" };
+  if (fleet.roster === undefined) return { kind: "nothing" };
+  const rosters = statuses.flatMap(({ node, status }) => (fleet.members.includes(node) ? (status.roster ?? []) : []));
+  const present = { ...fleet.roster, untold: untoldOf([fleet.roster, ...rosters]) };
   const majority = Math.floor(present.members.length / 2) + 1;
   const asked = statuses.filter(({ node, status }) => isPresent(fleet, node, status));
   if (asked.length < majority) return { kind: "too few", asked: asked.length };
@@ -85,8 +88,28 @@ export async function agree(
   const floor = Math.max(...closed);
   // Before the locker changes over: the nodes are still the members of the generation that ends.
   const staying = fleet.members.filter((node) => next.members.some(({ id }) => id === node.memberId));
-  await Promise.all(staying.map((node) => enterOne(fleet, node, { next, floor })));
-  return { kind: "agreed", roster: next };
+  const entering = Promise.all(staying.map((node) => enterOne(fleet, node, { next, floor })));
+  const [known] = await Promise.all([tellThoseThatLeft(fleet, next), entering]);
+  if (known !== next) await Promise.all(staying.map((node) => enterOne(fleet, node, { next: known, floor })));
+  return { kind: "agreed", roster: known };
+}
+
+/**
+ * Tells the servers that have left, as far as they can be reached; the members without those that know it now.
+ * What one of them then answers leads a locker with an old list to the members; with nothing but its memory of
+ * earlier days, and others like it, the fleet could be founded a second time.
+ */
+async function tellThoseThatLeft(fleet: RedisFleet, roster: Roster): Promise<Roster> {
+  const { id, members } = fleet;
+  if (id === undefined) return roster;
+  const untold = await Promise.all(
+    (roster.untold ?? []).map(async (left) => {
+      const node = members.find(({ memberId }) => memberId === left.id) ?? fleet.all.find(({ address }) => address === left.address);
+      const isTold = node !== undefined && (await answered(() => node.connection.run(retire(id, roster)), node));
+      return isTold ? [] : [left];
+    }),
+  );
+  return untold.every(({ length }) => length > 0) ? roster : { ...roster, untold: untold.flat() };
 }
 
 /** Every member of the present generation with a memory of this run, be it closed. */
@@ -166,7 +189,10 @@ export async function reconfigure(
     if (fleet.isClosed) throw closedError([]);
     fleet.look();
     const step = await planOf(fleet, change, newcomer);
-    if (step.kind === "done") return membersOf(step.roster);
+    if (step.kind === "done") {
+      if ("remove" in change) await tellAgain(fleet, step.roster, change.remove);
+      return membersOf(step.roster);
+    }
     const outcome = step.kind === "wait" ? step : await agree(fleet, statuses, (present) => changed(present, step.change));
     if (outcome.kind === "agreed") {
       fleet.adopt(outcome.roster);
@@ -176,6 +202,14 @@ export async function reconfigure(
     if (!(await wait.for(hindrance)))
       throw new LockError("LOCK_NO_QUORUM", `the members were not changed within waitMs: ${described(hindrance)}`);
   }
+}
+
+/** One that could not be told when it left, and that an operator asks to remove again. */
+async function tellAgain(fleet: RedisFleet, roster: Roster, address: string): Promise<void> {
+  if (!roster.untold?.some((left) => left.address === address)) return;
+  await fleet.openAt(address)?.met();
+  const known = await tellThoseThatLeft(fleet, roster);
+  if (known !== roster) await Promise.all(fleet.members.map((node) => enterOne(fleet, node, { next: known, floor: 0 })));
 }
 
 type Planned =
@@ -198,6 +232,8 @@ async function planOf(fleet: RedisFleet, change: MemberChange<ServerSource>, new
   if (id === undefined)
     return { kind: "wait", why: `${newcomer.name} (${newcomer.address}) cannot be asked: ${newcomer.connection.cause}` };
   if (roster.members.some((member) => member.id === id)) return done;
+  // It became one, and has lost the id since.
+  if (leaving === undefined && fleet.memberAt(newcomer) !== undefined) return done;
   const by = { id, address: newcomer.address };
   if ("add" in change) return votersLeft(fleet, { roster, leaving: undefined, joining: 1 }) ?? { kind: "change", change: { add: by } };
   if (leaving === undefined)
@@ -242,7 +278,8 @@ async function idOf(fleet: RedisFleet, node: RedisNode): Promise<string | undefi
     throw new RangeError(`${node.address} is the server of ${twin.name} (${twin.address}), which is a member`);
   if (unknownFormat !== undefined || (other !== undefined && other !== fleet.id))
     throw new RangeError(`${node.address} belongs to another fleet (${other ?? `format ${unknownFormat}`}): clear it first`);
-  if (id !== undefined) return id;
+  // One that was never admitted is given its id by an admission that is opened in this run.
+  if (read.status.admission !== undefined) return id;
   return (await answered(() => openAdmissionOf(fleet, node), node))?.id;
 }
 

@@ -86,10 +86,19 @@ export function planAdmission(view: FleetView): readonly Step[] {
 function unfounded(nodes: readonly SeenNode[], { seen, size, unseen }: FleetView): Step {
   const remembering = seen.flatMap(({ name, status }) => (status.fleet === undefined ? [] : [name]));
   if (remembering.length === 0 && seen.length === size) return { kind: "found", nodes };
+  const former = seen.flatMap(({ name, status: { id, roster } }) =>
+    roster?.members.every((member) => member.id !== id) ? [{ name, roster }] : [],
+  );
+  const retired = former.map(
+    ({ name, roster: { generation, members } }) =>
+      `${name} left its fleet with generation ${generation}, whose members are ${members.map(({ address }) => address).join(", ")}`,
+  );
   const reason =
-    remembering.length > 0
-      ? `${remembering.join(" and ")} ${remembering.length === 1 ? "belongs" : "belong"} to a fleet to which most nodes of this list do not belong by their memory or their addresses; correct the list`
-      : `a new fleet is founded only when all ${size} nodes can be reached; ${unseen.join(" and ")} ${unseen.length === 1 ? "is" : "are"} not; locker.fleet.foundWithout founds it all the same`;
+    retired.length > 0
+      ? `${retired.join("; ")}; give this process the members, or wipe what left before it is used in another fleet`
+      : remembering.length > 0
+        ? `${remembering.join(" and ")} ${remembering.length === 1 ? "belongs" : "belong"} to a fleet to which most nodes of this list do not belong by their memory or their addresses; correct the list`
+        : `a new fleet is founded only when all ${size} nodes can be reached; ${unseen.join(" and ")} ${unseen.length === 1 ? "is" : "are"} not; locker.fleet.foundWithout founds it all the same`;
   return { kind: "blocked", nodes, reason };
 }
 
@@ -110,7 +119,8 @@ function waitOf(node: SeenNode, roster: Roster, view: FleetView): number {
 }
 
 /**
- * The memory with which it was made a member, in which it never voted: it has forgotten nothing.
+ * The memory with which it was made a member, in which it never voted: it has forgotten nothing. One that went
+ * back to what was on its disk then has another id (open-admission.lua).
  */
 function isNew({ member, opened, status }: SeenNode): boolean {
   return member !== undefined && member.since > 1 && opened?.id === member.id && status.admitted === "";

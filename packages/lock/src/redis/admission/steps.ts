@@ -230,14 +230,13 @@ function knownFleet({ roster, id }: RedisFleet): Membership | undefined {
   return roster === undefined || id === undefined ? undefined : { fleet: id, roster };
 }
 
-/** The node's answer, or undefined if it cannot be asked: the next status says why. */
+/** The node's answer, or undefined if it cannot be asked, or refuses: `blockedBecause` says why. */
 export async function answered<T>(ask: () => Promise<T>, node: RedisNode): Promise<T | undefined> {
   if (!node.connection.isUp) return undefined;
   try {
     return await ask();
   } catch (error) {
-    const cause = causeOf(error);
-    if (cause.startsWith("NOPERM")) node.blockedBecause = cause;
+    node.blockedBecause = causeOf(error);
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 -- What   Open the admission of a quarantined node: give it an id if it has none, and a nonce. The
 --        nonce dies with the memory (restart, FLUSHALL) and is used up by the admission, so an old
---        one admits nothing. All is set if absent: lockers that race read the same nonce and the
---        same proposals.
+--        one admits nothing; so does the id of a node that never was admitted. All is set if
+--        absent: lockers that race read the same nonce and the same proposals.
 -- KEYS   1 {ns}:node
 -- ARGV   a fresh nonce, a fresh id, Unix milliseconds, maxTtlMs, the number of the generation
 --        from which on its admission counts, founding ('' or the fleet that this locker would
@@ -29,7 +29,8 @@ local function believed(clock)
 end
 local founding = record[9]
 local id, nonce, openedAt, proposedFloor, proposedMaxTtlMs = record[3], record[4], record[6], record[7] or '', record[8]
-if not id then
+-- Until its first admission the id lasts no longer than this run: a member that has it never voted (plan.ts).
+if not id or (not standing and record[5] ~= run) then
   id = ARGV[2]
   redis.call('HSET', KEYS[1], 'id', id)
 end

@@ -175,7 +175,7 @@ describe("a change", () => {
     const statuses = await readStatuses(later);
     later.look();
     const outcome = await agree(later, statuses, (present) => changed(present, { maxTtlMs: 400 }));
-    expect(outcome).toEqual({ kind: "agreed", roster: next });
+    expect(outcome).toEqual({ kind: "agreed", roster: { ...next, untold: [] } });
   });
 
   test("M1 that was left half-way is done by asking again, and taken back by asking for the contrary", patient, async ({ fleet }) => {
@@ -187,6 +187,8 @@ describe("a change", () => {
     const address = new URL(third).host;
     const removed = await it.lock.fleet.reconfigure({ remove: address }, { waitMs: 30_000 });
     expect(removed).toMatchObject({ generation: 2, members: expect.not.arrayContaining([address]) });
+    // Whoever asks it is led to them.
+    expect(await statusOf(n3)).toMatchObject({ roster: { generation: 2 }, admission: { standing: "closed" } });
     const back = await it.lock.fleet.reconfigure({ add: third }, { waitMs: 30_000 });
     expect(back).toMatchObject({ generation: 3, members: expect.arrayContaining([address]) });
     const replaced = await it.lock.fleet.reconfigure({ replace: address, by: fourth }, { waitMs: 30_000 });

@@ -2,7 +2,7 @@
 // fleet is kept silent, and risky settings are named.
 import { describe, expect, test } from "@palisade/testkit/vitest";
 import { keysOf } from "../../../src/protocol/verbs.js";
-import { accept, admit, enter, openAdmission, promise, readFloor, readmit } from "../../../src/redis/record.js";
+import { accept, admit, enter, openAdmission, promise, readFloor, readmit, retire } from "../../../src/redis/record.js";
 import { asking, opened } from "./opened-fleet.js";
 
 const namespace = "fleets";
@@ -49,6 +49,7 @@ describe("a locker that must not vote", () => {
       promise("", 1),
       accept({ noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
       enter({ roster, floor: 1, epoch: "e", sinceGeneration: 0 }),
+      retire("f", roster),
     ];
     for (const { source, args } of calls) {
       expect(await node?.cli("EVAL", source, "2", keys.node, keys.marks, ...args).catch(String)).toContain("FORMAT");

@@ -2,7 +2,7 @@
 
 import { keysOf } from "../../../src/protocol/verbs.js";
 import type { ScriptCall } from "../../../src/redis/calls.js";
-import { accept, admit, enter, openAdmission, promise, readFloor, readmit, status } from "../../../src/redis/record.js";
+import { accept, admit, enter, openAdmission, promise, readFloor, readmit, retire, status } from "../../../src/redis/record.js";
 
 const roster = { generation: 1, members: [], maxTtlMs: 1, formerMaxTtlMs: 1 };
 const admitted = {
@@ -30,4 +30,5 @@ export const admissionCalls: Readonly<Record<string, ScriptCall<unknown>>> = {
   promise: promise("", 1),
   accept: accept({ noted: "", ballot: 1, roster, openForMs: 0, epoch: "e" }),
   enter: enter({ roster, floor: 1, epoch: "e", sinceGeneration: 0 }),
+  retire: retire("f", roster),
 };

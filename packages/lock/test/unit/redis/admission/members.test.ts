@@ -78,3 +78,63 @@ test(
   },
   { nodes: 4 },
 );
+
+test(
+  "L2 a newcomer whose disk goes back to the time when it waited for its first admission has forgotten leases, like any other",
+  async (story) => {
+    const nodes = story.urls.slice(0, 3);
+    const { locker } = story.actor({ ...options, nodes });
+    await locker.ready();
+    const fourth = story.nodes[3];
+    const admitted = () => fourth?.command("HGET", "{sim}:node", "admitted");
+    await locker.fleet.reconfigure({ replace: addressOf(story, 3), by: story.urls[3] ?? "" });
+    expect(admitted()).toBe(null);
+    const snapshot = fourth?.server.memory.copy();
+    await story.until(admitted, "the newcomer is admitted");
+    story.nodes[1]?.kill();
+    const held = await locker.acquire("r", { renew: false });
+    story.nodes[1]?.restart();
+    fourth?.restart(snapshot);
+    const next = await story.actor({ ...options, nodes }).locker.acquire("r", { waitMs: 30_000 });
+    expect(held.remainingMs()).toBe(0);
+    expect(next.token).toBeGreaterThan(held.token);
+  },
+  { nodes: 4 },
+);
+
+test(
+  "L2 M1 servers that left come back, one with an old disk, and a member is down: a process with the old list goes on to the others",
+  async (story) => {
+    const [first, second, third] = story.nodes;
+    const nodes = story.urls.slice(0, 3);
+    const { locker } = story.actor({ ...options, nodes });
+    await locker.ready();
+    const old = second?.server.memory.copy();
+    for (const [leaving, coming] of [
+      [1, 3],
+      [2, 4],
+    ] as const) {
+      await locker.fleet.reconfigure({ replace: addressOf(story, leaving), by: story.urls[coming] ?? "" });
+      await story.until(async () => (await locker.ready()).admitted.length === 3, "the newcomer votes");
+      // It misses its own departure.
+      second?.kill();
+    }
+    third?.kill();
+    const held = await locker.acquire("r", { renew: true });
+    const untold = async () => (await locker.fleet.doctor()).flatMap(({ code, message }) => (code === "untold" ? [message] : []));
+    expect(await untold()).toEqual([expect.stringMatching(/^n2:6379 left with generation 3 and could not be told/)]);
+    first?.restart();
+    second?.restart(old);
+    const late = story.actor({ ...options, nodes }).locker;
+    await expect(late.acquire("r", { waitMs: 20_000 })).rejects.toMatchObject({ code: "LOCK_HELD" });
+    expect(await late.fleet.members()).toMatchObject({ generation: 3, members: expect.not.arrayContaining(["n1:6379", "n2:6379"]) });
+    expect(held.held).toBe(true);
+    await late.fleet.reconfigure({ remove: "n2:6379" });
+    expect(second?.command("HGET", "{sim}:node", "members")).toContain('{"generation":3,');
+    expect(await untold()).toEqual([]);
+    // Beside servers of another fleet it is not used either.
+    const stranger = story.actor({ ...options, nodes: [story.urls[0] ?? "", ...story.urls.slice(5)] });
+    await expect(stranger.locker.ready()).rejects.toThrow(/n1 left its fleet with generation 2, whose members are .*; give this process/);
+  },
+  { nodes: 7, appendfsync: "no" },
+);

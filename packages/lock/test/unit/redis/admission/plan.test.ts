@@ -7,7 +7,8 @@ import { forgottenLeasesEndMs, type NodeStatus, type OpenAdmission, type Roster 
 type Kind = "unseen" | "admitted" | "durable" | "restarted" | "wiped";
 const kinds: readonly Kind[] = ["unseen", "admitted", "durable", "restarted", "wiped"];
 const maxTtlMs = 1_000;
-const roster: Roster = { generation: 1, members: [], maxTtlMs, formerMaxTtlMs: maxTtlMs };
+const members = [1, 2, 3, 4, 5, 6, 7].map((i) => ({ id: `n${i}`, address: `n${i}`, since: 1 }));
+const roster: Roster = { generation: 1, members, maxTtlMs, formerMaxTtlMs: maxTtlMs };
 
 function statusOf(kind: Kind, name: string): NodeStatus {
   const server = {
@@ -44,7 +45,7 @@ function statusOf(kind: Kind, name: string): NodeStatus {
 
 function seen(kind: Kind, name: string): SeenNode {
   const status = statusOf(kind, name);
-  const member = { id: name, address: name, since: 1 };
+  const member = members.find(({ id }) => id === name);
   if (kind === "admitted") return { name, status };
   const opened: OpenAdmission = {
     runId: status.runId,
@@ -55,7 +56,7 @@ function seen(kind: Kind, name: string): SeenNode {
     proposedMaxTtlMs: maxTtlMs,
     founding: "",
   };
-  return { name, status, opened, member, isDurable: kind === "durable" };
+  return { name, status, opened, ...(member === undefined ? {} : { member }), isDurable: kind === "durable" };
 }
 
 function viewOf(fleet: readonly Kind[]): FleetView {
