@@ -31,7 +31,8 @@ Rules == {
   "raise the floor",          \* a member that enters a generation begins above that floor
   "outwait a generation",     \* no set is accepted while a lease of the generation before the present one runs
   "outwait the replaced",     \* who takes a member's place does not vote while a lease of an earlier generation runs
-  "newcomer is rebuilt"       \* a newcomer votes when it has read the floors of enough members of its generation
+  "newcomer is rebuilt",      \* a newcomer votes when it has read the floors of enough members of its generation
+  "new in one run"            \* a newcomer has nothing to outwait only in the run of its server in which it became a member
 }
 ASSUME Without \subseteq Rules
 
@@ -208,6 +209,7 @@ Enter(d, n) ==
 
 (*************************** Loss and admission ****************************)
 
+\* All of it; or a newcomer goes back to its disk of the time before its first admission, where it looks as if it had never voted.
 Lose(n) ==
   /\ lost < Losses
   /\ gen[n] > 0
@@ -227,7 +229,7 @@ Lose(n) ==
 \* of earlier generations, in which another may have had its place; where the set has grown, none had.
 Admit(n, m, visits) ==
   /\ Cardinality(visits) = (IF "newcomer is rebuilt" \in Without THEN 1 ELSE Enough(set[m]))
-  /\ (n \in votes => ~runs)
+  /\ (n \in votes => ~runs \/ (n \notin First /\ "new in one run" \in Without))
   /\ ((runs => began = gen[m]) \/ n \in First \/ Cardinality(set[m]) > Cardinality(First) \/ "outwait the replaced" \in Without)
   /\ gen' = [gen EXCEPT ![n] = gen[m]]
   /\ set' = [set EXCEPT ![n] = set[m]]
