@@ -122,7 +122,7 @@ async function soak(
   writeLine(asked, { kind: "head", asked, servers, pids, node: process.version, startedAt: new Date().toISOString() });
   // No disturbance ends the gateway: if it ends by itself, the soak fails with its last words.
   const gatewayEnded = gateway.ended();
-  await Promise.race([workers.said("ready"), gatewayEnded]);
+  await Promise.race([workers.ready(), gatewayEnded]);
   await Promise.race([fill(filled, interrupted), gatewayEnded]);
   const sampler = new Sampler(environment, everyMs);
   const startedAt = performance.now();

@@ -29,12 +29,11 @@ export interface Ran {
 
 export async function run(workers: Workers, course: Course): Promise<Ran> {
   const { recoveryMs, interrupted, onPhase = () => {} } = course;
-  await workers.said("ready");
+  await workers.ready();
   onPhase("under faults");
   const [over, giveUp] = [new AbortController(), new AbortController()];
   const fromAt = nowMs();
-  workers.tell({ kind: "go" });
-  const done = workers.said("done", giveUp.signal);
+  const done = workers.work(giveUp.signal);
   done.catch(() => over.abort()); // A worker has failed; the error is thrown where `done` is awaited.
   const faults = course.inject({ over: over.signal, giveUp: giveUp.signal });
   let overdue: NodeJS.Timeout | undefined;
@@ -52,7 +51,7 @@ export async function run(workers: Workers, course: Course): Promise<Ran> {
     onPhase("recovering");
     const span = { fromAt, untilAt: nowMs() };
     if (interrupted?.aborted) giveUp.abort();
-    workers.tell({ kind: "finish" });
+    workers.finish();
     ran = { span, isRecovered: await done };
   } finally {
     clearTimeout(overdue);

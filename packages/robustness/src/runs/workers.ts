@@ -1,15 +1,13 @@
-// The worker processes of a run: starts them, tells them what to do, stops, kills and replaces
-// them, hears what they report.
-import { setTimeout as sleep } from "node:timers/promises";
+// The worker processes of a run: starts them, asks them to work, stops, kills and replaces them,
+// hears what they report.
 import { fileURLToPath } from "node:url";
-import { type Child, startNode } from "@palisade/testkit";
-import { type FromWorker, noTally, type Orders, type Reading, type Tally, type ToWorker } from "../traffic/messages.js";
+import { AskedChild } from "@palisade/testkit";
+import { type Ask, noTally, type Orders, type Reading, type Tally, type Told } from "../traffic/messages.js";
 
 /** Compiled also for the tests, which run from the sources. */
 const program = fileURLToPath(new URL("../../dist/traffic/worker.js", import.meta.url));
 /** SIGCONT is repeated until the worker is awake: it may stop itself after its message arrived. */
 const AGAIN_MS = 100;
-const LOOK_EVERY_MS = 10;
 
 export interface Place {
   readonly name: string;
@@ -17,101 +15,115 @@ export interface Place {
   readonly orders: (startNumber: number) => Orders;
 }
 
+/** A place, whose process fails the run with its last words if it ends by itself. */
 export class Worker {
   readonly name: string;
   /** What it last said of itself, and when. */
   last: { readonly reading: Reading; readonly at: number } | undefined;
   readonly #place: Place;
   readonly #workers: Workers;
-  readonly #said = new Set<FromWorker["kind"]>();
-  #child: Child;
+  #process: AskedChild<Ask, Told>;
   #startNumber = 0;
-  /** Whether it is this harness that ends the process. */
-  #isBeingKilled = false;
+  /** When the process of now can begin. */
+  #ready: Promise<unknown> = Promise.resolve();
+  /** While it is this harness that ends the process: until another one is in its place. */
+  #replaced: Promise<void> | undefined;
+  #isFinishing = false;
   #waker: NodeJS.Timeout | undefined;
-  #lastWord: ToWorker | undefined;
 
   constructor(place: Place, workers: Workers) {
     this.name = place.name;
     this.#place = place;
     this.#workers = workers;
-    this.#child = this.#start();
+    this.#process = this.#start();
   }
 
-  get child(): Child {
-    return this.#child;
+  get pid(): number {
+    return this.#process.pid;
   }
 
-  /** Whether its process has ended by itself, or by a signal that is not the harness's. */
-  get isLost(): boolean {
-    const { exit } = this.#child;
-    return exit !== undefined && !(this.#isBeingKilled && exit.signal === "SIGKILL");
+  /** When it can begin. */
+  async ready(): Promise<void> {
+    await this.#ready;
   }
 
-  has(kind: "ready" | "done"): boolean {
-    return this.#said.has(kind);
+  /** Until its last operation has ended, in whichever process. */
+  async work(): Promise<void> {
+    for (;;) {
+      try {
+        await this.#ready;
+        return await this.#process.ask("work");
+      } catch (error) {
+        if (this.#replaced === undefined) throw error;
+        await this.#replaced;
+      }
+    }
   }
 
-  tell(word: ToWorker): void {
-    this.#lastWord = word;
-    if (this.has("ready")) this.#child.send(word);
+  /** No more operations, but for the last one. */
+  finish(): void {
+    this.#isFinishing = true;
+    this.#askToFinish();
+  }
+
+  /** Closes what it has open, and ends. */
+  async leave(): Promise<void> {
+    await this.#process.ask("leave");
+    await this.end();
   }
 
   /** SIGSTOP from outside, at any point of its work; but not while it has stopped itself. */
   stop(): void {
-    if (this.#waker === undefined) this.#child.signal("SIGSTOP");
+    if (this.#waker === undefined) this.#process.child.signal("SIGSTOP");
   }
 
   continue(): void {
-    this.#child.signal("SIGCONT");
+    this.#process.child.signal("SIGCONT");
   }
 
   /** SIGKILL, and another process in its place. */
   async replace(): Promise<void> {
-    this.#wake();
-    this.#said.clear();
-    this.#isBeingKilled = true;
-    await this.#child.kill();
-    this.#startNumber++;
-    this.#child = this.#start();
-    this.#isBeingKilled = false;
+    this.#replaced = this.end().then(() => {
+      this.#startNumber++;
+      this.#process = this.#start();
+      if (this.#isFinishing) this.#askToFinish();
+    });
+    await this.#replaced;
+    this.#replaced = undefined;
   }
 
   async end(): Promise<void> {
     this.#wake();
-    this.#isBeingKilled = true;
-    await this.#child.kill();
+    await this.#process.kill();
   }
 
-  #start(): Child {
-    const startNumber = this.#startNumber;
-    const orders = this.#place.orders(startNumber);
-    return startNode(program, [JSON.stringify(orders)], {
-      name: orders.name,
-      onMessage: (word) => startNumber === this.#startNumber && this.#hear(word as FromWorker),
-    });
+  #start(): AskedChild<Ask, Told> {
+    const orders = this.#place.orders(this.#startNumber);
+    const process = new AskedChild<Ask, Told>(program, { name: orders.name });
+    process.onTold = (told) => process === this.#process && this.#hear(told);
+    this.#ready = process.ask({ orders });
+    this.#ready.catch(ignored); // Whoever waits for it is told.
+    return process;
   }
 
-  #hear(word: FromWorker): void {
-    if (word.kind === "tally") this.#workers.count(word.tally);
-    else if (word.kind === "reading") {
-      this.last = { reading: word.reading, at: performance.now() };
-      this.#workers.onReading(word.reading);
-    } else if (word.kind === "asleep") {
+  #askToFinish(): void {
+    this.#process.ask("finish").catch(ignored); // It has ended: that fails its work as well.
+  }
+
+  #hear(told: Told): void {
+    if (told.kind === "tally") this.#workers.count(told.tally);
+    else if (told.kind === "reading") {
+      this.last = { reading: told.reading, at: performance.now() };
+      this.#workers.onReading(told.reading);
+    } else if (told.kind === "asleep") {
       this.#workers.pauses++;
-      this.#wakeLater(word.forMs);
-    } else if (word.kind === "awake") this.#wake();
-    else this.#said.add(word.kind);
-    // A replacement hears what the others were told before it was ready.
-    if (word.kind === "ready" && this.#lastWord !== undefined) {
-      this.#child.send({ kind: "go" });
-      if (this.#lastWord.kind !== "go") this.#child.send(this.#lastWord);
-    }
+      this.#wakeLater(told.forMs);
+    } else this.#wake();
   }
 
   #wakeLater(inMs: number): void {
     this.#waker = setTimeout(() => {
-      if (this.#child.signal("SIGCONT")) this.#wakeLater(AGAIN_MS);
+      if (this.#process.child.signal("SIGCONT")) this.#wakeLater(AGAIN_MS);
     }, inMs);
   }
 
@@ -134,32 +146,25 @@ export class Workers implements AsyncDisposable {
   }
 
   get pids(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.all.map(({ name, child }) => [name, child.pid]));
+    return Object.fromEntries(this.all.map(({ name, pid }) => [name, pid]));
   }
 
-  tell(word: ToWorker): void {
-    for (const worker of this.all) worker.tell(word);
+  async ready(): Promise<void> {
+    await Promise.all(this.all.map((worker) => worker.ready()));
   }
 
-  /** True when all have said so, false when the signal comes first; fails when one has ended. */
-  async said(kind: "ready" | "done", signal?: AbortSignal): Promise<boolean> {
-    for (; ; await sleep(LOOK_EVERY_MS, undefined, { ref: false })) {
-      const lost = this.all.find(({ isLost }) => isLost)?.child;
-      if (lost !== undefined) {
-        await lost.waitForExit();
-        throw new Error(lost.howItEnded());
-      }
-      if (this.all.every((worker) => worker.has(kind))) return true;
-      if (signal?.aborted) return false;
-    }
+  /** True when all have ended their last operation, false when the signal comes first. */
+  async work(giveUp: AbortSignal): Promise<boolean> {
+    const given = new Promise<false>((resolve) => giveUp.addEventListener("abort", () => resolve(false), { once: true }));
+    return await Promise.race([Promise.all(this.all.map((worker) => worker.work())).then(() => true), given]);
   }
 
-  /** All close what they have open and exit. */
+  finish(): void {
+    for (const worker of this.all) worker.finish();
+  }
+
   async leave(): Promise<void> {
-    this.tell({ kind: "leave" });
-    const exits = await Promise.all(this.all.map(({ child }) => child.waitForExit()));
-    const failed = exits.findIndex(({ code }) => code !== 0);
-    if (failed >= 0) throw new Error(this.all[failed]?.child.howItEnded());
+    await Promise.all(this.all.map((worker) => worker.leave()));
   }
 
   count(tally: Tally): void {
@@ -170,3 +175,5 @@ export class Workers implements AsyncDisposable {
     await Promise.all(this.all.map((worker) => worker.end()));
   }
 }
+
+function ignored(): void {}

@@ -63,17 +63,18 @@ export class Gateway implements AsyncDisposable {
 
   /** After a fault: repeated until it comes up, which needs its store, or until the signal. */
   async restart(signal: AbortSignal): Promise<void> {
-    const given = once(signal, "abort").then(() => false);
+    const started = new AbortController();
+    const given = once(signal, "abort", { signal: started.signal }).catch(() => undefined);
     let refusal = "it was given no time";
     while (!signal.aborted) {
-      const started = this.start().then(
-        () => true,
+      const starting = this.start().then(
+        () => started.abort(),
         (error: Error) => {
           refusal = error.message;
-          return false;
         },
       );
-      if (await Promise.race([started, given])) return;
+      await Promise.race([starting, given]);
+      if (started.signal.aborted) return;
       await sleep(AGAIN_MS);
     }
     throw new Error(`${this.name} did not come up: ${refusal}`);

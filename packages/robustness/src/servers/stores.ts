@@ -127,8 +127,7 @@ const ofThisMachine = new Set(["listen_addr", "listen_port", "auth_type", "auth_
  * second gateway reaches them through pgbouncer, which stands before HAProxy.
  */
 export async function startPatroniStore(): Promise<{ readonly cluster: PatroniCluster; readonly store: SystemStore }> {
-  const configuration = { patroni: join(deployed, "patroni.yml"), haproxy: join(deployed, "haproxy.cfg") };
-  const cluster = await PatroniCluster.start({ configuration });
+  const cluster = await PatroniCluster.start({ patroni: join(deployed, "patroni.yml"), haproxy: join(deployed, "haproxy.cfg") });
   return await orStopped(cluster, async () => {
     const [, section = ""] = readFileSync(join(deployed, "pgbouncer.ini"), "utf8").split("[pgbouncer]");
     const lines = [...section.matchAll(/^([a-z_]+) *= *(.+)$/gm)].map(([, name = "", value = ""]) => [name, value] as const);
@@ -214,9 +213,9 @@ export function patroniFaults(cluster: PatroniCluster, which: keyof typeof kinds
     // Patroni starts it again where it was, or has another one take over.
     if (kind === "Postgres killed") return await primary.killPostgres();
     if (kind === "cut off from etcd") {
-      await Promise.all(primary.toEtcd.map((way) => way.partition()));
+      await primary.toEtcd.partition();
       await replaced(primary);
-      return void (await Promise.all(primary.toEtcd.map((way) => way.heal())));
+      return await primary.toEtcd.heal();
     }
     const isCutOff = kind === "cut off from standbys, then killed";
     if (isCutOff) {

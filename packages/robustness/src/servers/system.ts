@@ -94,7 +94,7 @@ export async function startSystem(options: SystemOptions, closers: Closers): Pro
     places.push({ name: intruder, orders: (start) => ({ traffic: "intrusion", intruder, gatewayUrls, ...common(intruder, start) }) });
   }
   const workers = closers.use(new Workers(places));
-  await Promise.race([workers.said("ready"), ...gateways.map((gateway) => gateway.ended())]);
+  await Promise.race([workers.ready(), ...gateways.map((gateway) => gateway.ended())]);
   return {
     fleet,
     gateways,

@@ -57,7 +57,8 @@ export interface LoadOrders extends CommonOrders {
 
 export type Orders = (LockOrders | DocumentOrders | IntruderOrders | LoadOrders) & { readonly reportEveryMs: number };
 
-export type ToWorker = { readonly kind: "go" } | { readonly kind: "finish" } | { readonly kind: "leave" };
+/** Each is answered when it is done: the orders, when it can begin; "work", when its last operation has ended. */
+export type Ask = { readonly orders: Orders } | "work" | "finish" | "leave";
 
 /** Since the last report. */
 export interface Tally {
@@ -83,15 +84,13 @@ export interface Reading {
   readonly took: Readonly<Partial<Record<Timing, number>>>;
 }
 
-export type FromWorker =
-  | { readonly kind: "ready" }
+/** What it tells between its answers. */
+export type Told =
   | { readonly kind: "tally"; readonly tally: Tally }
   | { readonly kind: "reading"; readonly reading: Reading }
   /** About to stop itself by a signal, to be continued after so long. */
   | { readonly kind: "asleep"; readonly forMs: number }
-  | { readonly kind: "awake" }
-  /** Its last operation has ended. */
-  | { readonly kind: "done" };
+  | { readonly kind: "awake" };
 
 export interface Traffic {
   /** Resolves as soon as it can begin. */

@@ -71,11 +71,9 @@ test("stopped clients do not keep other faults out, and are not kept out by them
 
 /** Never done. */
 const workers = {
-  tell: () => {},
-  said: (kind: string, signal?: AbortSignal) =>
-    kind === "ready"
-      ? Promise.resolve(true)
-      : new Promise<boolean>((resolve) => signal?.addEventListener("abort", () => resolve(false), { once: true })),
+  ready: async () => {},
+  work: (giveUp: AbortSignal) => new Promise<boolean>((resolve) => giveUp.addEventListener("abort", () => resolve(false), { once: true })),
+  finish: () => {},
   [Symbol.asyncDispose]: async () => {},
 };
 

@@ -60,15 +60,19 @@ export class AskedChild<Ask, Told = never> {
   }
 }
 
-/** The other side: answers what the parent asks, and ends with it. The result tells the parent something. */
-export function answerParent<Ask, Told = never>(answerTo: (ask: Ask) => Promise<unknown>): (told: Told) => void {
-  const send = (message: Message<Told>): void => void process.send?.(message);
+/**
+ * The other side: answers what the parent asks, and ends with it. The result tells the parent
+ * something, which has left this process when it resolves.
+ */
+export function answerParent<Ask, Told = never>(answerTo: (ask: Ask) => Promise<unknown>): (told: Told) => Promise<void> {
+  const send = (message: Message<Told>): Promise<void> =>
+    new Promise((resolve) => void process.send?.(message, undefined, undefined, () => resolve()));
   process.on("message", async ({ number, ask }: { readonly number: number; readonly ask: Ask }) => {
     try {
-      send({ number, answer: (await answerTo(ask)) ?? null });
+      await send({ number, answer: (await answerTo(ask)) ?? null });
     } catch (cause) {
       const error = cause as Error;
-      send({ number, error: { name: error.name, message: error.message } });
+      await send({ number, error: { name: error.name, message: error.message } });
     }
   });
   process.on("disconnect", () => process.exit());
