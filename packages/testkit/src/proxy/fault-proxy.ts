@@ -12,6 +12,10 @@ export interface Address {
   readonly port: number;
 }
 
+export function throughHere(serverUrl: string, { host, port }: Address): string {
+  return Object.assign(new URL(serverUrl), { hostname: host, port: String(port) }).href;
+}
+
 /** Requests flow from the client to the server, replies the other way. */
 export type Direction = "requests" | "replies";
 
@@ -86,10 +90,7 @@ export class FaultProxy {
 
   /** The URL of the server, with this proxy's host and port in place of the server's own. */
   urlOf(serverUrl: string): string {
-    const url = new URL(serverUrl);
-    url.hostname = this.host;
-    url.port = String(this.port);
-    return url.href;
+    return throughHere(serverUrl, this);
   }
 
   /** Connections from clients that are still open here. */

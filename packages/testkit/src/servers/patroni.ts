@@ -1,6 +1,6 @@
 // Three Postgres servers under Patroni, with etcd and HAProxy, all on this machine and with the
-// configuration files that users copy. Patroni and a whole Postgres have to be installed; HAProxy and
-// etcd are fetched where they are missing.
+// configuration files that users copy. etcd is one member here: no fault is its own. Patroni and a whole
+// Postgres have to be installed; HAProxy and etcd are fetched where they are missing.
 import { randomBytes } from "node:crypto";
 import { chmod, chown, copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { delimiter, join } from "node:path";
@@ -14,7 +14,7 @@ import { type Account, type Environment, serverAccount } from "../programs/cache
 import { systemFolders, versionIn } from "../programs/postgres.js";
 import { type Program, programOf } from "../programs/programs.js";
 import { type Address, FaultProxy } from "../proxy/fault-proxy.js";
-import { accepts, isOk, startProgram } from "./server-program.js";
+import { accepts, isOk, startProgram } from "./distribution.js";
 
 interface PatroniPrograms {
   readonly patroni: string;
@@ -69,9 +69,13 @@ async function firstThatRuns(folders: readonly string[], programs: readonly stri
   throw new Error(`there is no ${programs.join(", ")} that runs`);
 }
 
-export interface PatroniOptions {
-  /** Of patroni.yml and haproxy.cfg. */
-  readonly configuration: { readonly patroni: string; readonly haproxy: string };
+/** What every server of a cluster has. */
+interface Shared {
+  readonly programs: PatroniPrograms;
+  /** A copy of the user's patroni.yml. */
+  readonly configuration: string;
+  readonly folder: string;
+  readonly password: string;
 }
 
 const SIZE = 3;
@@ -84,40 +88,36 @@ export class PatroniCluster implements AsyncDisposable {
   /** Where HAProxy sends to the primary. */
   readonly host = "127.0.0.1";
   readonly port: number;
-  readonly #password: string;
-  /** Ends what else there is. */
-  readonly #end: () => Promise<void>;
+  readonly #its: Shared;
+  readonly #servers: readonly Child[];
 
-  private constructor(its: Pick<PatroniCluster, "nodes" | "description" | "port">, password: string, end: () => Promise<void>) {
-    this.nodes = its.nodes;
-    this.description = its.description;
-    this.port = its.port;
-    this.#password = password;
-    this.#end = end;
+  private constructor(its: Shared, { nodes, port }: Pick<PatroniCluster, "nodes" | "port">, servers: readonly Child[]) {
+    this.#its = its;
+    this.nodes = nodes;
+    this.description = its.programs.description;
+    this.port = port;
+    this.#servers = servers;
   }
 
-  static async start({ configuration }: PatroniOptions): Promise<PatroniCluster> {
+  /** With copies of these patroni.yml and haproxy.cfg. */
+  static async start(configuration: { readonly patroni: string; readonly haproxy: string }): Promise<PatroniCluster> {
     const programs = await resolvePatroniPrograms();
     const folder = await newRoot(programs, { durable: false });
+    // What an agent started has no parent once the agent is dead.
+    usersEndWithUs(folder);
     const copied = async (path: string, name: string): Promise<string> => {
       const copy = join(folder, name);
       await copyFile(path, copy);
       await chmod(copy, 0o644); // The account of the servers must read it, wherever the clone is.
       return copy;
     };
-    const files = {
-      patroni: await copied(configuration.patroni, "patroni.yml"),
-      haproxy: await copied(configuration.haproxy, "haproxy.cfg"),
-    };
-    // What an agent started has no parent once the agent is dead.
-    usersEndWithUs(folder);
-    const etcd = await startEtcd(programs.etcd, folder);
     const password = randomBytes(12).toString("hex");
-    const common = { programs, configuration: files.patroni, folder, etcd: etcd.members, password };
-    const nodes = await Promise.all(
-      Array.from({ length: SIZE }, (_, index) => PatroniNode.prepare({ ...common, name: `postgres-${index + 1}` })),
-    );
-    const port = await takePort();
+    const its = { programs, configuration: await copied(configuration.patroni, "patroni.yml"), folder, password };
+    const haproxyConfiguration = await copied(configuration.haproxy, "haproxy.cfg");
+    const [etcdPort, port] = [await takePort(), await takePort()];
+    const etcd = await startEtcd(programs.etcd, folder, etcdPort);
+    const names = Array.from({ length: SIZE }, (_, index) => `postgres-${index + 1}`);
+    const nodes = await Promise.all(names.map((name) => PatroniNode.prepare(name, its, { host: "127.0.0.1", port: etcdPort })));
     const addresses = nodes.flatMap(({ host, port: own, restPort }, index) => [
       [`POSTGRES_${index + 1}`, `${host}:${own}`],
       [`PATRONI_${index + 1}_PORT`, String(restPort)],
@@ -125,17 +125,11 @@ export class PatroniCluster implements AsyncDisposable {
     // It listens whether it knows a primary or not.
     const haproxy = await startProgram(programs.haproxy, {
       name: "haproxy",
-      args: ["-db", "-f", files.haproxy],
+      args: ["-db", "-f", haproxyConfiguration],
       env: { ...Object.fromEntries(addresses), POSTGRES_LISTEN: `127.0.0.1:${port}` },
       isReady: () => accepts(port),
     });
-    const cluster = new PatroniCluster({ nodes, description: programs.description, port }, password, async () => {
-      await haproxy.kill();
-      await Promise.all(nodes.map((node) => node.killAgent()));
-      await Promise.all(nodes.map((node) => node.stop()));
-      await etcd.stop();
-      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-    });
+    const cluster = new PatroniCluster(its, { nodes, port }, [haproxy, etcd]);
     try {
       for (const node of nodes) node.startAgent();
       await cluster.whole();
@@ -148,7 +142,7 @@ export class PatroniCluster implements AsyncDisposable {
 
   /** Of the superuser's database, through HAProxy, or through another way to it. */
   url(port = this.port): string {
-    return `postgres://postgres:${this.#password}@${this.host}:${port}/postgres`;
+    return `postgres://postgres:${this.#its.password}@${this.host}:${port}/postgres`;
   }
 
   /** Fails when none is there within the time that a failover may take. */
@@ -197,7 +191,10 @@ export class PatroniCluster implements AsyncDisposable {
   }
 
   async stop(): Promise<void> {
-    await this.#end();
+    await Promise.all(this.nodes.map((node) => node.killAgent()));
+    await Promise.all(this.nodes.map((node) => node.stop()));
+    await Promise.all(this.#servers.map((server) => server.kill()));
+    await rm(this.#its.folder, { recursive: true, force: true, maxRetries: 3 });
     returnPort(this.port);
   }
 
@@ -216,57 +213,24 @@ export class PatroniCluster implements AsyncDisposable {
   }
 }
 
-/** An etcd of several members, which Patroni keeps its cluster in, in a folder that the caller removes. */
-async function startEtcd(program: Program, folder: string): Promise<{ readonly members: readonly Address[]; stop(): Promise<void> }> {
-  const places = await Promise.all(
-    Array.from({ length: SIZE }, async (_, index) => ({
-      name: `etcd-${index + 1}`,
-      client: await takePort(),
-      peer: await takePort(),
-      data: join(folder, `etcd-${index + 1}`),
-    })),
-  );
-  const started = await Promise.allSettled(
-    places.map(async ({ name, client, peer, data }) => {
-      await mkdir(data, { mode: 0o700 });
-      if (program.account !== undefined) await chown(data, program.account.uid, program.account.gid);
-      const [clientUrl, peerUrl] = [`http://127.0.0.1:${client}`, `http://127.0.0.1:${peer}`];
-      const settings = {
-        name,
-        "data-dir": data,
-        "listen-client-urls": clientUrl,
-        "advertise-client-urls": clientUrl,
-        "listen-peer-urls": peerUrl,
-        "initial-advertise-peer-urls": peerUrl,
-        "initial-cluster": places.map((one) => `${one.name}=http://127.0.0.1:${one.peer}`).join(","),
-        "initial-cluster-state": "new",
-        // On a machine that does much else, the defaults would elect a leader again and again.
-        "heartbeat-interval": "300",
-        "election-timeout": "3000",
-        "log-level": "error",
-      };
-      const args = Object.entries(settings).map(([key, value]) => `--${key}=${value}`);
-      return await startProgram(program, { name, args, isReady: () => isOk(`${clientUrl}/health`) });
-    }),
-  );
-  const stop = async (): Promise<void> => {
-    await Promise.all(started.map((one) => (one.status === "fulfilled" ? one.value.kill() : undefined)));
-    for (const port of places.flatMap(({ client, peer }) => [client, peer])) returnPort(port);
+/** Which Patroni keeps its cluster in. */
+async function startEtcd(program: Program, folder: string, port: number): Promise<Child> {
+  const [url, peerUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${await takePort()}`];
+  const settings = {
+    name: "etcd",
+    "data-dir": join(folder, "etcd"),
+    "listen-client-urls": url,
+    "advertise-client-urls": url,
+    "listen-peer-urls": peerUrl,
+    "initial-advertise-peer-urls": peerUrl,
+    "initial-cluster": `etcd=${peerUrl}`,
+    "log-level": "error",
   };
-  const failed = started.find((one) => one.status === "rejected");
-  if (failed === undefined) return { members: places.map(({ client }) => ({ host: "127.0.0.1", port: client })), stop };
-  await stop();
-  throw failed.reason;
-}
-
-interface NodeSettings {
-  readonly name: string;
-  readonly programs: PatroniPrograms;
-  /** The file of the user's. */
-  readonly configuration: string;
-  readonly folder: string;
-  readonly etcd: readonly Address[];
-  readonly password: string;
+  const { account } = program;
+  await mkdir(settings["data-dir"], { mode: 0o700 });
+  if (account !== undefined) await chown(settings["data-dir"], account.uid, account.gid);
+  const args = Object.entries(settings).map(([key, value]) => `--${key}=${value}`);
+  return await startProgram(program, { name: "etcd", args, isReady: () => isOk(`${url}/health`) });
 }
 
 /** What Patroni's REST API says of a node. */
@@ -284,16 +248,16 @@ export class PatroniNode {
   /** Of Postgres. */
   readonly port: number;
   readonly restPort: number;
-  /** The way to each member of etcd: partition() cuts this node off. */
-  readonly toEtcd: readonly FaultProxy[];
+  /** partition() cuts this node off from etcd. */
+  readonly toEtcd: FaultProxy;
   /** Where other nodes reach its Postgres: partition() keeps what it commits from its standbys. */
   readonly fromStandbys: FaultProxy;
-  readonly #settings: NodeSettings;
+  readonly #its: Shared;
   #agent: Child | undefined;
 
-  private constructor(settings: NodeSettings, ways: Pick<PatroniNode, "port" | "restPort" | "toEtcd" | "fromStandbys">) {
-    this.#settings = settings;
-    this.name = settings.name;
+  private constructor(its: Shared, ways: Pick<PatroniNode, "name" | "port" | "restPort" | "toEtcd" | "fromStandbys">) {
+    this.#its = its;
+    this.name = ways.name;
     this.port = ways.port;
     this.restPort = ways.restPort;
     this.toEtcd = ways.toEtcd;
@@ -301,25 +265,24 @@ export class PatroniNode {
   }
 
   /** Starts nothing but the proxies. */
-  static async prepare(settings: NodeSettings): Promise<PatroniNode> {
+  static async prepare(name: string, its: Shared, etcd: Address): Promise<PatroniNode> {
     const [port, restPort] = [await takePort(), await takePort()];
-    const toEtcd = await Promise.all(settings.etcd.map((upstream) => FaultProxy.start({ upstream })));
+    const toEtcd = await FaultProxy.start({ upstream: etcd });
     const fromStandbys = await FaultProxy.start({ upstream: { host: "127.0.0.1", port } });
-    const { account } = settings.programs;
-    const node = new PatroniNode(settings, { port, restPort, toEtcd, fromStandbys });
-    await mkdir(node.#home);
-    await chmod(node.#home, 0o700);
+    const { account } = its.programs;
+    const node = new PatroniNode(its, { name, port, restPort, toEtcd, fromStandbys });
+    await mkdir(node.#home, { mode: 0o700 });
     if (account !== undefined) await chown(node.#home, account.uid, account.gid);
     return node;
   }
 
   startAgent(): void {
-    const { name, programs, configuration } = this.#settings;
+    const { programs, configuration } = this.#its;
     this.#agent = startChild({
       command: programs.patroni,
       args: [configuration],
       env: this.#environment(),
-      name: `patroni ${name}`,
+      name: `patroni ${this.name}`,
       cwd: "/",
       ...programs.account,
     });
@@ -366,11 +329,11 @@ export class PatroniNode {
   async stop(): Promise<void> {
     await this.killAgent();
     await this.killPostgres();
-    await Promise.all([...this.toEtcd, this.fromStandbys].map((proxy) => proxy.stop()));
+    await Promise.all([this.toEtcd.stop(), this.fromStandbys.stop()]);
   }
 
   get #home(): string {
-    return join(this.#settings.folder, this.name);
+    return join(this.#its.folder, this.name);
   }
 
   get #data(): string {
@@ -393,10 +356,10 @@ export class PatroniNode {
   }
 
   #environment(): Record<string, string> {
-    const { name, programs, password } = this.#settings;
+    const { programs, password } = this.#its;
     return {
       HOME: this.#home,
-      PATRONI_NAME: name,
+      PATRONI_NAME: this.name,
       PATRONI_RESTAPI_LISTEN: `${this.host}:${this.restPort}`,
       PATRONI_RESTAPI_CONNECT_ADDRESS: `${this.host}:${this.restPort}`,
       PATRONI_POSTGRESQL_LISTEN: `${this.host}:${this.port}`,
@@ -404,8 +367,8 @@ export class PatroniNode {
       PATRONI_POSTGRESQL_DATA_DIR: this.#data,
       PATRONI_POSTGRESQL_BIN_DIR: programs.postgresFolder,
       PATRONI_POSTGRESQL_PGPASS: join(this.#home, "pgpass"),
-      PATRONI_ETCD3_HOSTS: this.toEtcd.map(({ host, port }) => `${host}:${port}`).join(","),
-      // Only through these, not to the addresses that etcd tells.
+      PATRONI_ETCD3_HOSTS: `${this.toEtcd.host}:${this.toEtcd.port}`,
+      // Only through this, not to the address that etcd tells.
       PATRONI_ETCD3_USE_PROXIES: "true",
       PATRONI_SUPERUSER_USERNAME: "postgres",
       PATRONI_SUPERUSER_PASSWORD: password,

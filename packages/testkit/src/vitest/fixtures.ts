@@ -2,11 +2,11 @@
 // of its file. Everything handed out is taken back. A shared server is handed out without the means
 // to break it.
 import { randomBytes } from "node:crypto";
-import { test as plain } from "vitest";
-import { PostgresDatabases, type TestDatabase } from "../postgres/databases.js";
+import { setTimeout as sleep } from "node:timers/promises";
+import { inject, test as plain } from "vitest";
+import { PostgresDatabases, queryAt, type TestDatabase } from "../postgres/databases.js";
 import { RedisFleet, type RedisFleetOptions } from "../redis/fleet.js";
-import { connectionsLeft } from "./leaks.js";
-import { sharedServers } from "./shared-servers.js";
+import type { SharedServers } from "./global-setup.js";
 
 /** What `migrate` makes of an empty database. Equal names mean equal migrations in every file. */
 export interface DatabaseTemplate {
@@ -21,6 +21,14 @@ export type StartFleet = (options?: Partial<RedisFleetOptions>) => Promise<Redis
 export interface SharedRedis {
   readonly urls: readonly string[];
   readonly namespace: string;
+}
+
+/** The shared servers, or what to do about their absence. */
+export function sharedServers(): SharedServers {
+  const servers = inject("palisadeServers");
+  if (servers === undefined)
+    throw new Error("No shared servers: this file has to run in the vitest project whose globalSetup is the testkit's global-setup.ts");
+  return servers;
 }
 
 export const test = plain
@@ -53,3 +61,21 @@ export const test = plain
     });
     return database;
   });
+
+// A session that has been told to end needs a moment, which is counted in looks and not by a clock.
+const LOOKS = 400;
+const POLL_MS = 5;
+
+/**
+ * The client sessions of a database that do not end by themselves, of any process. Those that the
+ * servers of a Citus cluster keep to each other end with it.
+ */
+async function connectionsLeft(adminUrl: string, database: string): Promise<string[]> {
+  const sessions = `select pid, application_name, state, left(query, 100) as query from pg_stat_activity
+    where datname = $1 and backend_type = 'client backend' and application_name not like 'citus_internal%'`;
+  for (let look = 1; ; look += 1) {
+    const rows = await queryAt(adminUrl, sessions, [database]);
+    if (rows.length === 0 || look === LOOKS) return rows.map((row) => JSON.stringify(row));
+    await sleep(POLL_MS);
+  }
+}

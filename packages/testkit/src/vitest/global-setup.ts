@@ -3,11 +3,27 @@
 // breaks a server starts its own.
 import type { TestProject } from "vitest/node";
 import { clockShim } from "../clock/wall-clock.js";
+import type { ClusterWorker } from "../postgres/databases.js";
 import { PostgresServer } from "../postgres/server.js";
 import { allStarted } from "../process/all-started.js";
 import { RedisFleet } from "../redis/fleet.js";
 import { CitusCluster } from "../servers/citus-cluster.js";
-import "./shared-servers.js";
+
+/** Their addresses, handed to every test file. */
+export interface SharedServers {
+  /** The superuser's URL of the shared Postgres. */
+  readonly postgresUrl: string;
+  /** Of a Citus cluster, whose coordinator `postgresUrl` is; otherwise empty. */
+  readonly workers: readonly ClusterWorker[];
+  /** Through the proxies of the shared fleet, node 1 first. */
+  readonly redisUrls: readonly string[];
+}
+
+declare module "vitest" {
+  interface ProvidedContext {
+    palisadeServers: SharedServers;
+  }
+}
 
 const SHARED_NODES = 5;
 

@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { PostgresServer } from "../../../src/postgres/server.js";
 import { RedisFleet, type RedisNode } from "../../../src/redis/fleet.js";
-import { accepts } from "../../../src/servers/server-program.js";
+import { accepts } from "../../../src/servers/distribution.js";
 
 const startFleet = (nodes: number): Promise<RedisFleet> => RedisFleet.start({ nodes, provider: "docker" });
 const portOf = (url: string | undefined): number => Number(new URL(url ?? "").port);
