@@ -23,7 +23,6 @@ const reused = [
 
 /** Tests of these files that have no place on Citus, and why. */
 const leftOut: Readonly<Record<string, readonly string[]>> = {
-  "it sends the statement of plain Postgres itself": ["a batch of patches stores those that pass, whatever becomes of the others"],
   "they count statements or look at a batch, and a write there is a transaction of its own": [
     "of a lease that was lost locks rows once, and from then on none",
     "sends the writes of one turn of the event loop as one statement, within its limits",
@@ -31,7 +30,7 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
     "may deadlock with another session: the batch is rolled back and retried, and every row is written",
     "are one row of one statement, and only the first of them made the document",
     "do not fail the neighbours of their batch, and are found in one go",
-    "with the puts of their own gateway lose no race, however many there are",
+    "patches lose no race with the puts of their own gateway, however many there are",
   ],
   "a write there is a transaction: where no commit was sent, it is known not to be applied": [
     "when closing takes too long, what was not sent is not applied and what was sent is unknown",

@@ -1,5 +1,3 @@
-// Writes on a cluster whose workers die: those of the others go on, and every answer stays true.
-import { connectTo } from "@palisade/testkit";
 import { recover } from "../../src/recover.js";
 import { expect, put, testWith } from "./cluster.js";
 
@@ -21,26 +19,6 @@ test("many writes at once take no second phase of commit, and a transaction over
   expect(await phases()).toBe(before + 2);
 });
 
-test("G3 the first write of a gateway that knows nothing yet is stored, as are many at once", async ({ own, open }) => {
-  const store = await open();
-  const names = await Promise.all(Array.from({ length: 20 }, (_, index) => own.nameOn(index % 2)));
-  expect((await Promise.all(names.map((name) => put(store, name, 1)))).map(({ kind }) => kind)).toEqual(names.map(() => "accepted"));
-});
-
-test("G6 a row of a worker that another session holds stops no neighbour, and is contention", async ({ own, open }) => {
-  const store = await open({ batchLockWaitMs: 50 });
-  const [held, free] = [await own.nameOn(0), await own.nameOn(0)];
-  for (const name of [held, free]) expect(await put(store, name, 1)).toMatchObject({ kind: "accepted" });
-  await using holder = await connectTo(own.url);
-  await holder.query("begin");
-  await holder.query("select from palisade.resources where resource = $1 for update", [held]);
-  const [refused, stored] = await Promise.all([put(store, held, 2), put(store, free, 2)]);
-  expect(stored).toMatchObject({ kind: "accepted", rev: 2 });
-  expect(refused).toMatchObject({ kind: "contention", code: "55P03" });
-  await holder.query("rollback");
-  expect(await put(store, held, 2)).toMatchObject({ kind: "accepted", rev: 2 });
-});
-
 test("G3 lists say that they are no snapshot, and a transaction over workers is atomic for a reader of one", async ({ own, open }) => {
   const store = await open();
   expect(await store.list({ prefix: "none/", limit: 10 })).toEqual({ kind: "page", items: [], nextCursor: null, snapshot: false });
@@ -55,20 +33,6 @@ test("G3 lists say that they are no snapshot, and a transaction over workers is 
     { token: 5, rev: 1 },
     { token: 5, rev: 1 },
   ]);
-});
-
-test("G3 the history of a resource is kept on its shard", async ({ own, open }) => {
-  const store = await open({ history: "on" });
-  const resource = await own.nameOn(0);
-  for (const token of [1, 2]) expect(await put(store, resource, token)).toMatchObject({ kind: "accepted" });
-  const history = await store.history({ resource, limit: 10 });
-  expect(history).toMatchObject({
-    kind: "history",
-    entries: [
-      { rev: 2, token: 2 },
-      { rev: 1, token: 1 },
-    ],
-  });
 });
 
 test("G7 a recovery whose floor no trigger would keep is refused, and changes nothing", async ({ own }) => {

@@ -31,25 +31,6 @@ async function accounts(connect: Connect) {
 }
 
 describe("guard as the first statement of the user's own transaction", () => {
-  test("G1 lets a newer holder's transaction through and fails a stale one as a whole", async ({ connect, store }) => {
-    const { client, other, table, resource: of, amounts } = await accounts(connect);
-    const resource = of(7);
-    const update = (token: number) =>
-      inTransaction(client, async () => {
-        await guard(client, { resource, token });
-        await client.query(`update ${table} set amount = ${token} where id = 7`);
-      });
-    await update(35);
-    const refused = { name: "GuardError", code: "fencing_token_stale", resource, presentedToken: 34, currentToken: 35 };
-    await expect(update(34)).rejects.toMatchObject(refused);
-    expect(await amounts()).toEqual([35, 0]);
-    expect(await store.write({ op: "put", resource, token: 34, value: "1" })).toMatchObject({ kind: "stale", currentToken: 35 });
-    await other.query("begin");
-    await guard(other, { resource, token: 36 });
-    await other.query("rollback"); // Has raised nothing.
-    await update(35);
-  });
-
   test("G1 makes a newer holder wait for an older one's transaction, and a stale one fail after a newer one's", async ({ connect }) => {
     const { client: older, other: newer, observer, table, resource: of } = await accounts(connect);
     const resource = of(7);
@@ -259,19 +240,6 @@ describe("the pairs of a transaction", () => {
       await other.query("rollback");
     },
   );
-
-  test("G5 are written under without a deadlock, whether they were presented or guarded", async ({ connect }) => {
-    const { client, other, observer, table, resource, amounts } = await accounts(connect);
-    const run = async (session: pg.Client, call: string) => {
-      for (let round = 0; round < 40; round += 1)
-        await inTransaction(session, async () => {
-          await session.query(`select palisade.${call}($1, 5)`, [resource(7)]);
-          await session.query(`update ${table} set amount = amount + 1 where id = 7`);
-        });
-    };
-    await Promise.all([run(client, "guard"), run(other, "present"), run(observer, "guard"), run(await connect(), "present")]);
-    expect(await amounts()).toEqual([160, 0]);
-  });
 
   test("G5 are kept by a prepared transaction until it is committed, which leaves none to its session", async ({ connect }) => {
     await using server = await PostgresServer.start({ settings: { max_prepared_transactions: "4" } });

@@ -51,12 +51,12 @@ describe("stale writes are rejected", () => {
 
   test("G1 a deleted resource remembers its fence: the old holder cannot make it anew", async ({ gateway: { url } }) => {
     const name = uniqueName();
-    await put(url, name, { token: 34, value: { by: 34 } });
-    expect(await remove(url, name, { token: 35 })).toMatchObject({ status: 204, headers: { "fencing-token": "35" } });
+    for (const n of [1, 2]) await put(url, name, { token: 34, value: { n } });
+    expect(await remove(url, name, { token: 35 })).toMatchObject({ status: 204, headers: { "fencing-token": "35", etag: '"3"' } });
     expect(await put(url, name, { token: 34, value: { by: 34 } })).toMatchObject({ ...stale, json: { currentToken: 35 } });
     expect(await put(url, name, { token: 34, value: {}, headers: ["If-None-Match", "*"] })).toMatchObject(stale);
     expect(await get(url, name)).toMatchObject({ status: 404, headers: { "fencing-token": "35" } });
-    expect(await put(url, name, { token: 35, value: { by: 35 } })).toMatchObject({ status: 201, json: { rev: 3 } });
+    expect(await put(url, name, { token: 35, value: { by: 35 } })).toMatchObject({ status: 201, json: { rev: 4 } });
   });
 
   test("G1 a seal raises the fence with no write, of a resource that is there and of one that is not", async ({ gateway: { url } }) => {

@@ -83,7 +83,7 @@ for (const way of ["no pooler", "a server that tells no process", "session", "tr
 
 describe.each(["session", "transaction"] as const)("behind pgbouncer in %s mode", (mode) => {
   test("G1 G3 writes, transactions, reads and lists do what they do without it", async ({ pooled, openStore, connect }) => {
-    const store = await openStore({ databaseUrl: await pooled(mode), history: "on", batchLockWaitMs: 50 });
+    const store = await openStore({ databaseUrl: await pooled(mode), history: "on", batchLockWaitMs: 200 });
     const [first, second] = [uniqueName(), uniqueName()];
     const numbered = { ...put(first, 35, '{"n":1}'), seq: 1 };
     expect(await store.ready()).toMatchObject({ ready: true });

@@ -25,33 +25,12 @@ function problemsOf(env: Record<string, string>): readonly string[] {
 const key = { id: "worker", sha256: "0".repeat(64), scopes: ["write:orders/"] };
 
 describe("the environment", () => {
-  test("needs nothing but a database", () => {
-    expect(settingsOf({})).toMatchObject({
-      databaseUrl,
-      host: "127.0.0.1",
-      port: 8080,
-      adminPort: 8081,
-      durability: "local",
-      history: "off",
-      bodyLimitBytes: 1_048_576,
-    });
-  });
-
-  test("is read into numbers, lists and JSON, and an empty variable counts as absent", () => {
-    const settings = settingsOf({
-      PORT: "9000",
-      PALISADE_REDIS_URLS: "redis://a:1, redis://b:2 ,",
-      PALISADE_API_KEYS: JSON.stringify([key]),
-      PALISADE_HISTORY: " on ",
-      PALISADE_POOL_SIZE: "",
-    });
-    expect(settings).toMatchObject({
-      port: 9000,
-      redisUrls: ["redis://a:1", "redis://b:2"],
-      apiKeys: [key],
-      history: "on",
-      poolSize: 8,
-    });
+  test("needs nothing but a database, and is read into numbers, lists and JSON; an empty variable counts as absent", () => {
+    const preset = { host: "127.0.0.1", port: 8080, adminPort: 8081, durability: "local", history: "off", bodyLimitBytes: 1_048_576 };
+    expect(settingsOf({})).toMatchObject({ databaseUrl, ...preset });
+    const env = { PORT: "9000", PALISADE_REDIS_URLS: "redis://a:1, redis://b:2 ,", PALISADE_HISTORY: " on ", PALISADE_POOL_SIZE: "" };
+    const read = { port: 9000, redisUrls: ["redis://a:1", "redis://b:2"], apiKeys: [key], history: "on", poolSize: 8 };
+    expect(settingsOf({ ...env, PALISADE_API_KEYS: JSON.stringify([key]) })).toMatchObject(read);
   });
 
   test("verifies tokens as soon as there is a lock to ask, and fails closed unless told otherwise", () => {
@@ -60,13 +39,13 @@ describe("the environment", () => {
     expect(verifyMode(settingsOf({ PALISADE_REDIS_URLS: "redis://a", PALISADE_VERIFY: "open" }))).toBe("open");
   });
 
+  const wrongPort = (port: string): [Record<string, string>, RegExp] => [
+    { PORT: port },
+    new RegExp(`^PORT must be a whole number from 0 to 65535, not "?${port}"?\\.$`),
+  ];
   const wrong: readonly [Record<string, string>, RegExp][] = [
     [{ DATABASE_URL: "" }, /^DATABASE_URL is missing/],
-    [{ DATABASE_URL: "mysql://x" }, /^DATABASE_URL must be a postgres:\/\/ URL\.$/],
-    [{ PORT: "http" }, /^PORT must be a whole number from 0 to 65535, not "http"\.$/],
-    [{ PORT: "-1" }, /^PORT must/],
-    [{ PORT: "8e3" }, /^PORT must/],
-    [{ PORT: "65536" }, /^PORT must/],
+    ...["http", "-1", "8e3", "65536"].map((port) => wrongPort(port)),
     [{ PORT: "9000", ADMIN_PORT: "9000" }, /^PORT and ADMIN_PORT are both 9000\.$/],
     [{ PALISADE_VERIFY: "maybe" }, /^PALISADE_VERIFY must be off, open or closed, not "maybe"\.$/],
     [{ PALISADE_VERIFY: "closed" }, /^PALISADE_VERIFY is closed, which needs PALISADE_REDIS_URLS\.$/],
@@ -90,7 +69,6 @@ describe("the environment", () => {
       { PALISADE_REDIS_URLS: "redis://a:7001,redis://b,redis://:secret@A:7001/2" },
       /^PALISADE_REDIS_URLS names a:7001 twice: each node is a Redis master of its own, and one server must not vote twice\.$/,
     ],
-    [{ DATABASE_URL: "postgres://user:hunter2@a,b:5433,a:5432/app" }, /^DATABASE_URL names several hosts and must name one: .*HAProxy/],
     [{ PALISADE_VERFY: "closed" }, /^PALISADE_VERFY is not a setting; did you mean PALISADE_VERIFY\?$/],
   ];
   test("stops the start with one sentence that names the variable that is wrong", () => {
@@ -98,14 +76,9 @@ describe("the environment", () => {
   });
 
   test("never shows the value of a variable that may hold a password", () => {
-    const told = problemsOf({
-      DATABASE_URL: "hunter2",
-      PALISADE_JWT_SECRET: "hunter2",
-      PALISADE_API_KEYS: "hunter2",
-      PALISADE_REDIS_URLS: "hunter2",
-    });
-    expect(told).toHaveLength(4);
-    expect(told.join()).not.toContain("hunter2");
+    const names = ["DATABASE_URL", "PALISADE_JWT_SECRET", "PALISADE_API_KEYS", "PALISADE_REDIS_URLS"];
+    const told = problemsOf(Object.fromEntries(names.map((name) => [name, "hunter2"])));
+    expect([told.length, told.join().includes("hunter2")]).toEqual([4, false]);
   });
 
   test("may hold other PALISADE_ names, which are reported and ignored", () => {
@@ -138,24 +111,18 @@ describe("a key file", () => {
   });
 });
 
-describe("createGateway", () => {
-  test("names settings as its caller wrote them", () => {
-    expect(() => createGateway({ databaseUrl, port: -1 })).toThrow("port must be a whole number from 0 to 65535, not -1.");
-    expect(() => createGateway({ databaseUrl, ...{ prot: 1 } })).toThrow("prot is not a setting of the gateway; did you mean port?");
-    expect(() => createGateway({ databaseUrl, ...{ api: 1 } })).toThrow("api is not a setting of the gateway.");
-    expect(() => createGateway(undefined as unknown as GatewayConfig)).toThrow(
-      "createGateway needs an object of settings, with databaseUrl.",
-    );
-    expect(() => createGateway({} as { databaseUrl: string })).toThrow("databaseUrl is missing");
-    expect(() => createGateway({ databaseUrl, apiKeysFile: "missing.json" })).toThrow(
-      "apiKeysFile names missing.json, which cannot be read (ENOENT)",
-    );
-    expect(() => createGateway({ databaseUrl, apiKeys: [] })).toThrow("holds no key");
-  });
-
-  test("has no address before it listens", () => {
-    expect(() => createGateway({ databaseUrl, logLevel: "silent" }).url).toThrow("not listening");
-  });
+test("createGateway names settings as its caller wrote them, and has no address before it listens", () => {
+  for (const [given, sentence] of [
+    [{ databaseUrl, port: -1 }, "port must be a whole number from 0 to 65535, not -1."],
+    [{ databaseUrl, prot: 1 }, "prot is not a setting of the gateway; did you mean port?"],
+    [{ databaseUrl, api: 1 }, "api is not a setting of the gateway."],
+    [undefined, "createGateway needs an object of settings, with databaseUrl."],
+    [{}, "databaseUrl is missing"],
+    [{ databaseUrl, apiKeysFile: "missing.json" }, "apiKeysFile names missing.json, which cannot be read (ENOENT)"],
+    [{ databaseUrl, apiKeys: [] }, "holds no key"],
+  ] as const)
+    expect(() => createGateway(given as GatewayConfig)).toThrow(sentence);
+  expect(() => createGateway({ databaseUrl, logLevel: "silent" }).url).toThrow("not listening");
 });
 
 describe("a database URL", () => {
@@ -177,14 +144,12 @@ describe("a database URL", () => {
     const wrong: Readonly<Record<string, RegExp>> = {
       "mysql://user:hunter2@host/app": /^must be a postgres:\/\/ URL$/,
       "postgres://user:hunter2@host:54321x/app": /port at its host .* number from 1 to 65535/,
-      "postgres://user:hunter2@host:0/app": /port at its host/,
       "postgres://user:hunter2@host:70000/app": /port at its host/,
       "postgres://user:hunter2@host:/app": /port at its host/,
       "postgres://user:hunter2@a,b:5433/app": /several hosts and must name one: the address of HAProxy, .* \(deploy\/ha shows it\)/,
       "postgres://user:hunter2@:5432/app": /names no host/,
       "postgres://user:hunter2@ho st/app": /characters in its host/,
       "postgres://user:hunter2/4@host/app": /has a \/, \? or # in its user name or password/,
-      "postgres://user:hunter2#4@host/app": /has a \/, \? or #/,
       "postgres://user:hunter2@4@host/app": /has an @ .*%40/,
       "postgres://user:hunter2%4@host/app": /has a % in its user name or password/,
       "postgres://user:hunter2@host/app%": /name of its database/,
