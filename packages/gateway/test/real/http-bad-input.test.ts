@@ -17,9 +17,10 @@ interface BadRequest {
 }
 const withHeaders = (...headers: string[]): BadRequest => ({ headers });
 const withBody = (body: string | Buffer): BadRequest => ({ body });
+const withType = (type: string): BadRequest => withHeaders("Content-Type", type, ...token);
 const withName = (name: string): BadRequest => ({ name });
 
-/** By the answer: what is answered so. What the parsers refuse in detail: test/unit/http. */
+/** By the answer: what is answered so. */
 const faults: Readonly<Record<string, readonly BadRequest[]>> = {
   "428 fencing_token_required": [withHeaders(...json)],
   "400 fencing_token_malformed": [
@@ -27,7 +28,9 @@ const faults: Readonly<Record<string, readonly BadRequest[]>> = {
     withHeaders(...json, "fencing-token", "5", "FENCING-TOKEN", "5"),
   ],
   "400 resource_name_invalid": [
-    ...["..", "a/../b", "%2e%2e", "a%00", "e%CC%81", "%FF", "%", "a//b", "a/", "x".repeat(10_000), "a?b=1", "a#b"].map(withName),
+    ...[".", "..", "a/../b", "a/./b", "a/..", "../a", "a%2F..%2Fb", "a/%2E%2E/b", "/a", "a/", "a//b", "a%2F%2Fb"].map(withName),
+    ...["a%", "a%2", "a%zz", "%C0%AF", "%ED%A0%80", "%FF", "e%CC%81", "a%00b", "a%0Ab", "a%7Fb", "a%C2%85b"].map(withName),
+    ...["a?b", "a#b", 'a"b', "a\\b", "a|b", "x".repeat(10_000)].map(withName),
     { path: "/v1/resources/" },
   ],
   "400 request_malformed": [withName("\u00e9")],
@@ -45,16 +48,19 @@ const faults: Readonly<Record<string, readonly BadRequest[]>> = {
   ],
   "415 media_type_unsupported": [
     withHeaders(...token),
-    withHeaders("Content-Type", "text/plain", ...token),
-    withHeaders("Content-Type", "application/json; charset=utf-16", ...token),
-    withHeaders(...good, "Content-Encoding", "gzip"),
-    ...["PUT", "PATCH"].map((method) => ({ method, headers: ["Content-Type", "application/json-patch+json", ...token], body: "[]" })),
+    ...["text/plain", "application/json-patch+json", "application/merge-patch+json", "application/jsonx", "", "*/*"].map(withType),
+    ...["application/json; charset=utf-16", "application/json; charset=latin1"].map(withType),
+    { method: "PATCH", headers: ["Content-Type", "application/json-patch+json", ...token], body: "[]" },
+    withHeaders(...good, "Content-Type", "application/json"),
+    ...["gzip", "identity, gzip"].map((encoding) => withHeaders(...good, "Content-Encoding", encoding)),
   ],
   "400 precondition_unsupported": [
     ...["If-Modified-Since", "If-Unmodified-Since", "If-Range"].map((name) => withHeaders(...good, name, "Sat, 29 Oct 1994 19:43:31 GMT")),
-    ...['W/"1"', '"1", "2"', "junk"].map((tag) => withHeaders(...good, "If-Match", tag)),
+    ...['W/"1"', '"1", "2"', "junk", "12"].map((tag) => withHeaders(...good, "If-Match", tag)),
+    ...["If-Match", "If-None-Match", "IF-RANGE"].map((name) => withHeaders(...good, "If-Match", '"1"', name, '"1"')),
     withHeaders(...good, "If-None-Match", '"1"'),
-    withHeaders(...good, "If-Match", '"1"', "If-Match", '"1"'),
+    ...["12", '"12" "13"', "", '"12",'].map((tag) => ({ method: "GET", headers: ["If-None-Match", tag] })),
+    ...["If-Match", "If-Modified-Since"].map((name) => ({ method: "GET", headers: [name, '"12"'] })),
     { method: "POST", name: "x/seal", headers: [...token, "If-Match", '"1"'], body: "" },
     // A key that would not be honoured: the number of a write makes it repeatable.
     withHeaders(...good, "Idempotency-Key", "a"),
@@ -67,9 +73,12 @@ const faults: Readonly<Record<string, readonly BadRequest[]>> = {
   ],
   "404 route_not_found": ["/v2/resources/x", "/V1/resources/x"].map((path) => ({ path })),
   "400 query_invalid": [
-    ...["resources?deep=1", "resources?prefix=%FF", "refused?since=yesterday", "refused?since=2026-02-30T00:00:00Z"],
-    ...["refused?limit=0", "refused?limit=1001", "refused?before=0", "refused?after=1", "refused?prefix=%ff"],
-  ].map((query) => ({ method: "GET", path: `/v1/${query}` })),
+    ...["limit=0", "limit=1001", "limit=-1", "limit=1e2", "limit=", "limit=1&limit=2", "limit[]=1", "deep=1", "__proto__=1"],
+    ...["prefix=%FF", "prefix=%", "include=all", "cursor=%20"],
+  ]
+    .map((query) => `resources?${query}`)
+    .concat(["since=yesterday", "since=2026-02-30T00:00:00Z", "before=0", "after=1", "prefix=%ff"].map((query) => `refused?${query}`))
+    .map((query) => ({ method: "GET", path: `/v1/${query}` })),
   "431 headers_too_many": [withHeaders(...good, ...Array.from({ length: 2_100 }, (_, index) => [`a${index % 9}`, "b"]).flat())],
 };
 
@@ -81,6 +90,13 @@ test.for(Object.entries(faults))("%s is answered, and nothing is changed", async
     expect([request, `${status} ${told.code}`, told.status]).toEqual([request, answer, status]);
   }
   expect(await send(url, { method: "GET", path: "/v1/resources?prefix=bad%2F" })).toMatchObject({ status: 200, json: { items: [] } });
+});
+
+test("a media type is taken by any spelling", async ({ gateway: { url } }) => {
+  for (const type of ["Application/JSON", "application/json; charset=utf-8", 'application/json;charset="UTF-8"']) {
+    const headers = ["Content-Type", type, ...token, "Content-Encoding", "identity"];
+    expect(await send(url, { method: "PUT", path: `/v1/resources/${uniqueName()}`, headers, body: "{}" })).toMatchObject({ status: 201 });
+  }
 });
 
 test("a method that is not allowed is told which are, and POST only where it works: on the seal of a resource", async ({

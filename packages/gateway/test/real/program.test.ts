@@ -4,8 +4,14 @@ import { PostgresPair } from "@palisade/testkit";
 import { bringUpToDate } from "../../src/gateway.js";
 import { createLog } from "../../src/observe/log.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
-import { createGateway, describe, eventually, expect, quiet, runProgram, test, uniqueName } from "../support/fixtures.js";
+import { test as base, describe, eventually, expect, runProgram, uniqueName } from "../support/fixtures.js";
 import { get, put, send } from "../support/wire.js";
+
+const test = base.extend("pair", { scope: "file" }, async ({ postgres: _shared }, { onCleanup }): Promise<PostgresPair> => {
+  const pair = await PostgresPair.start({ replication: "async" });
+  onCleanup(() => pair.stop());
+  return pair;
+});
 
 test("the admin port tells that the process lives, what it depends on, and what it counted", async ({ startGateway }) => {
   const { url, adminUrl } = await startGateway();
@@ -31,33 +37,12 @@ test("the admin port tells that the process lives, what it depends on, and what 
 });
 
 describe("a start", () => {
-  test("ends with the host and how long it was waited for, and at a standby with what DATABASE_URL must name", async ({
-    onTestFinished,
-  }) => {
-    const absent = bringUpToDate("postgres://a@127.0.0.1:1/b", createLog("silent"), { maxWaitMs: 10 });
-    await expect(absent).rejects.toThrow(/^Postgres was not there within 0\.\d s: nothing answers at host and port 127\.0\.0\.1:1/);
-    const pair = await PostgresPair.start({ replication: "async" });
-    onTestFinished(() => pair.stop());
-    const start = bringUpToDate(pair.standby.url, createLog("silent"), { maxWaitMs: 10 });
-    const sentence = /is a standby, which takes no writes: DATABASE_URL must name the primary, or an address that leads to it$/;
-    await expect(start).rejects.toThrow(sentence);
-    const waiting = bringUpToDate(pair.standby.url, createLog("silent"));
-    await pair.promote();
-    await waiting;
-  });
-
   test("G6 of a gateway that does not migrate succeeds while Postgres is silent, and on a standby, which it reads", async ({
-    onTestFinished,
+    pair,
+    startGateway,
   }) => {
-    const pair = await PostgresPair.start({ replication: "async" });
-    onTestFinished(() => pair.stop());
     await migrate(pair.primary.url);
-    const start = async (databaseUrl: string) => {
-      const gateway = createGateway({ ...quiet, migrations: "off", connectTimeoutMs: 300, databaseUrl });
-      onTestFinished(async () => void (await gateway.close()));
-      await gateway.listen();
-      return gateway.url;
-    };
+    const start = async (databaseUrl: string) => (await startGateway({ migrations: "off", connectTimeoutMs: 300, databaseUrl })).url;
     const onStandby = await start(pair.standby.url);
     await eventually(() => get(onStandby, "x")).toMatchObject({ status: 404, json: { code: "not_found" } }); // Once it has caught up.
     expect(await put(onStandby, "x", { token: 1, value: {} })).toMatchObject({ status: 503, json: { outcome: "not_applied" } });
@@ -65,6 +50,18 @@ describe("a start", () => {
     const url = await start(pair.primary.url);
     await pair.primary.resume();
     await eventually(() => put(url, "x", { token: 1, value: {} })).toMatchObject({ status: 201 });
+  });
+
+  // The last of this pair: afterwards there are two primaries.
+  test("ends with how long Postgres was waited for, and at a standby with what DATABASE_URL must name", async ({ pair }) => {
+    const absent = bringUpToDate("postgres://a@127.0.0.1:1/b", createLog("silent"), { maxWaitMs: 10 });
+    await expect(absent).rejects.toThrow(/^Postgres was not there within 0\.\d s: nothing answers at host and port 127\.0\.0\.1:1/);
+    const start = bringUpToDate(pair.standby.url, createLog("silent"), { maxWaitMs: 10 });
+    const sentence = /is a standby, which takes no writes: DATABASE_URL must name the primary, or an address that leads to it$/;
+    await expect(start).rejects.toThrow(sentence);
+    const waiting = bringUpToDate(pair.standby.url, createLog("silent"));
+    await pair.promote();
+    await waiting;
   });
 
   test("and every command says which part of the URL does not fit, and never the password", async ({ postgres }) => {

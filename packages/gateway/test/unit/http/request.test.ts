@@ -1,12 +1,12 @@
-// What a request may say, piece by piece: what is accepted, and that nothing else is guessed at.
+// What a request may say, piece by piece, and that nothing is guessed at. The table of what is refused:
+// test/real/http-bad-input.test.ts.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { resourcePath } from "../../../../client/src/request-format.js";
-import { mediaTypeFault } from "../../../src/http/body.js";
 import { checkResourceName, parseResourceName } from "../../../src/http/names.js";
 import { Problem } from "../../../src/http/problems.js";
-import { parseFencingToken, parseQuery, parseReadCondition, parseWriteCondition, readHeaders } from "../../../src/http/request.js";
-import { fencingTokenHeader, listQuery } from "../../../src/http/schemas.js";
+import { parseFencingToken, parseReadCondition, parseWriteCondition, readHeaders } from "../../../src/http/request.js";
+import { fencingTokenHeader } from "../../../src/http/schemas.js";
 import { parseOperations } from "../../../src/http/writes.js";
 
 const problem = (code: string) => expect.objectContaining({ code });
@@ -51,71 +51,24 @@ describe("the Fencing-Token header", () => {
   });
 });
 
-describe("the conditions of a write", () => {
+test("the condition of a write is none, one revision, any document, or no document; a tag that was never given out matches nothing", () => {
   const write = (...rawHeaders: string[]) => parseWriteCondition(readHeaders(rawHeaders));
-
-  test("are none, one revision, any document, or no document; a tag that was never given out matches nothing", () => {
-    expect(write()).toBeUndefined();
-    expect(write("If-Match", '"12"')).toBe(12);
-    expect(write("If-Match", "*")).toBe("present");
-    expect(write("If-None-Match", "*")).toBe("absent");
-    for (const tag of ['"abc"', '"0"', '"012"', '"-1"', '""', '"1000000000000000"'])
-      expect(write("If-Match", tag)).toBe(999_999_999_999_999);
-  });
-
-  test("are refused when they are weak, lists, repeated, combined, malformed or unknown", () => {
-    const headers = [
-      ["If-Match", 'W/"12"'],
-      ["If-Match", '"12", "13"'],
-      ["If-Match", "12"],
-      ["If-Match", '"12"', "If-Match", '"12"'],
-      ["If-Match", '"12"', "If-None-Match", "*"],
-      ["If-None-Match", '"12"'],
-      ["If-Modified-Since", "Sat, 29 Oct 1994 19:43:31 GMT"],
-      ["If-Unmodified-Since", "Sat, 29 Oct 1994 19:43:31 GMT"],
-      ["If-Match", '"12"', "IF-RANGE", '"12"'],
-    ];
-    for (const list of headers) expect([list, write(...list)]).toEqual([list, problem("precondition_unsupported")]);
-  });
+  expect([write(), write("If-Match", '"12"'), write("If-Match", "*"), write("If-None-Match", "*")]).toEqual([
+    undefined,
+    12,
+    "present",
+    "absent",
+  ]);
+  for (const tag of ['"abc"', '"0"', '"012"', '"-1"', '""', '"1000000000000000"']) expect(write("If-Match", tag)).toBe(999_999_999_999_999);
 });
 
-test("the condition of a read compares weakly, with one tag or many, and is refused when it is something else", () => {
+test("the condition of a read compares weakly, with one tag or many", () => {
   const holds = (field: string): unknown => {
     const condition = parseReadCondition(readHeaders(["If-None-Match", field]));
     return typeof condition === "function" ? condition(12) : condition;
   };
   for (const field of ['"12"', 'W/"12"', '"11", W/"12"', "*"]) expect([field, holds(field)]).toEqual([field, true]);
   for (const field of ['"1"', '"112"']) expect([field, holds(field)]).toEqual([field, false]);
-  for (const field of ["12", '"12" "13"', "", '"12",']) expect([field, holds(field)]).toEqual([field, problem("precondition_unsupported")]);
-  for (const name of ["If-Match", "If-Modified-Since"])
-    expect(parseReadCondition(readHeaders([name, '"12"']))).toEqual(problem("precondition_unsupported"));
-});
-
-test("a media type is JSON in UTF-8, by any spelling, and nothing else", () => {
-  const judge = (purpose: "document" | "merge_patch", ...rawHeaders: string[]) => mediaTypeFault(readHeaders(rawHeaders), purpose)?.code;
-  for (const type of ["application/json", "Application/JSON", "application/json; charset=utf-8", 'application/json;charset="UTF-8"'])
-    expect([type, judge("document", "Content-Type", type)]).toEqual([type, undefined]);
-  expect(judge("merge_patch", "Content-Type", "application/merge-patch+json")).toBeUndefined();
-  expect(judge("document", "Content-Type", "application/json", "Content-Encoding", "identity")).toBeUndefined();
-  for (const type of ["text/plain", "application/json-patch+json", "application/json; charset=latin1", "application/jsonx", "", "*/*"])
-    expect([type, judge("merge_patch", "Content-Type", type)]).toEqual([type, "media_type_unsupported"]);
-  for (const headers of [
-    [],
-    ["Content-Type", "application/merge-patch+json"],
-    ["Content-Type", "application/json", "Content-Type", "application/json"],
-    ["Content-Type", "application/json", "Content-Encoding", "identity, gzip"],
-  ])
-    expect([headers, judge("document", ...headers)]).toEqual([headers, "media_type_unsupported"]);
-});
-
-test("a query is read as forms are written, and refused when a parameter is unknown, repeated, malformed or out of range", () => {
-  const read = (query: string) => parseQuery(`/v1/resources?${query}`, listQuery);
-  expect(read("prefix=a%2Fb+c&limit=7")).toEqual({ prefix: "a/b c", limit: 7, include: "fences" });
-  expect(parseQuery("/v1/resources", listQuery)).toEqual({ prefix: "", limit: 100, include: "fences" });
-  for (const query of ["limit=0", "limit=1001", "limit=-1", "limit=1e2", "limit=", "limit=1&limit=2", "limit[]=1", "x=1", "__proto__=1"])
-    expect([query, read(query)]).toEqual([query, problem("query_invalid")]);
-  for (const query of ["prefix=%ff", "prefix=%", "include=all", "cursor=%20"])
-    expect([query, read(query)]).toEqual([query, problem("query_invalid")]);
 });
 
 describe("a resource name", () => {
@@ -134,13 +87,6 @@ describe("a resource name", () => {
     ] as const)
       expect(parseResourceName(encoded)).toBe(name);
     for (const long of ["a".repeat(513), "%C3%A9".repeat(257), "%E2%82%AC".repeat(171)]) expect(parseResourceName(long)).toEqual(invalid);
-  });
-
-  test("is refused whenever two hops could disagree about it", () => {
-    const folders = ["", "..", ".", "a/../b", "a/./b", "a/..", "../a", "a%2F..%2Fb", "a/%2E%2E/b", "/a", "a/", "a//b", "a%2F%2Fb"];
-    const encodings = ["a%", "a%2", "a%zz", "%C0%AF", "%ED%A0%80", "%FF", "e%CC%81", "caf\u00c3\u00a9"];
-    const characters = ["a%00b", "a%0Ab", "a%7Fb", "a%C2%85b", "a?b", "a#b", "a b", 'a"b', "a\\b", "a|b"];
-    for (const name of [...folders, ...encodings, ...characters]) expect([name, parseResourceName(name)]).toEqual([name, invalid]);
   });
 
   test("never makes the parser throw, and whatever it accepts obeys the rules", () => {
