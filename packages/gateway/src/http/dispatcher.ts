@@ -2,10 +2,10 @@
 // names, before its route runs; one answer, one count and one log line after it. Nothing thrown here
 // leaves a request unanswered.
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { RefusedWrite } from "@palisade/page";
 import type { FencedStore } from "../fenced-store.js";
 import { type Log, levelOf, traceOf } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
-import type { RefusalRing } from "../observe/refusals.js";
 import { tracing } from "../store/spans.js";
 import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
@@ -176,6 +176,45 @@ function noteRefused(ring: RefusalRing, { code, facts }: Problem, context: Reque
   const address = context.request.socket.remoteAddress ?? "";
   const { requestId, principal } = context;
   ring.note({ resource, code, presentedToken, currentToken: facts.currentToken ?? null, caller: principal.id, address, requestId });
+}
+
+/** The last thousand since the start, in memory, so that a flood of them costs nothing but the oldest. */
+export const RING_SIZE = 1_000;
+
+/**
+ * The writes that this gateway refused, for GET /v1/refused and the operator's page. The log has a
+ * line for each, and the metrics count them.
+ */
+export class RefusalRing {
+  readonly #startedAt = Date.now();
+  readonly #rows: RefusedWrite[] = [];
+  #count = 0;
+
+  /** How many there were since the start; the id of the last one. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** From then on none is missing: the start of the gateway, or the oldest that is still here. */
+  get since(): number {
+    return this.#count <= RING_SIZE ? this.#startedAt : (this.#rows[this.#count % RING_SIZE]?.at ?? this.#startedAt);
+  }
+
+  note(refused: Omit<RefusedWrite, "id" | "at">): void {
+    this.#rows[this.#count % RING_SIZE] = { id: this.#count + 1, at: Date.now(), ...refused };
+    this.#count += 1;
+  }
+
+  /** Newest first: at most so many of those after this id that are wanted. */
+  newest(limit: number, after: number, isWanted: (row: RefusedWrite) => boolean): readonly RefusedWrite[] {
+    const found: RefusedWrite[] = [];
+    const last = Math.max(after, this.#count - RING_SIZE);
+    for (let id = this.#count; id > last && found.length < limit; id--) {
+      const row = this.#rows[(id - 1) % RING_SIZE];
+      if (row !== undefined && isWanted(row)) found.push(row);
+    }
+    return found;
+  }
 }
 
 interface Bucket {

@@ -4,11 +4,11 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createAdminApp } from "../../../src/http/admin.js";
 import { Answer } from "../../../src/http/answer.js";
 import { BodyBudget } from "../../../src/http/body.js";
-import { Dispatcher, RateLimit, type Serving } from "../../../src/http/dispatcher.js";
+import { Dispatcher, RateLimit, RefusalRing, RING_SIZE, type Serving } from "../../../src/http/dispatcher.js";
 import { httpClassesFor } from "../../../src/http/server.js";
 
 let server: Server;
@@ -104,4 +104,41 @@ test("G6 an answer that cannot be sent holds up no drain, and its body no budget
   expect([dispatcher.inFlight, budget.heldBytes]).toEqual([0, 0]);
   await dispatcher.drain();
   await new Promise((resolve) => api.close(resolve));
+});
+
+describe("the writes that a gateway remembers to have refused", () => {
+  const refused = {
+    resource: "a",
+    code: "fencing_token_stale",
+    presentedToken: 1,
+    currentToken: 2,
+    caller: "c",
+    address: "",
+    requestId: "",
+  };
+
+  test("G6 of a flood the newest thousand are kept, and it is said since when none is missing", ({ onTestFinished }) => {
+    vi.useFakeTimers({ now: 1_000_000, toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const ring = new RefusalRing();
+    const flood = (count: number) => {
+      for (let n = 0; n < count; n += 1) {
+        vi.advanceTimersByTime(1);
+        ring.note(refused);
+      }
+    };
+    flood(RING_SIZE);
+    expect(ring.since).toBe(1_000_000);
+    flood(5);
+    const all = ring.newest(Number.POSITIVE_INFINITY, 0, () => true);
+    expect(all.map(({ id }) => id)).toEqual(Array.from({ length: RING_SIZE }, (_, index) => RING_SIZE + 5 - index));
+    expect(ring.since).toBe(all.at(-1)?.at);
+  });
+
+  test("are told newest first, after an id and up to a number", () => {
+    const ring = new RefusalRing();
+    for (const resource of ["a", "b", "a", "a"]) ring.note({ ...refused, resource });
+    const ids = (limit: number, after: number) => ring.newest(limit, after, ({ resource }) => resource === "a").map(({ id }) => id);
+    expect([ids(10, 0), ids(2, 0), ids(10, 1), ids(10, 4)]).toEqual([[4, 3, 1], [4, 3], [4, 3], []]);
+  });
 });
