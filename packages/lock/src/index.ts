@@ -29,6 +29,7 @@ export {
 export {
   type AdmissionWay,
   type AttemptEvent,
+  type CampaignEvent,
   channelNames,
   type DangerEvent,
   type EndEvent,

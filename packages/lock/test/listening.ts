@@ -5,7 +5,7 @@ import { channelNames } from "#lock/protocol/events.js";
 /** Collects what is said on a channel and is of interest, until it goes out of scope. */
 export function listen<Event>(
   channel: keyof typeof channelNames,
-  isOurs: (event: Event) => boolean,
+  isOurs: (event: Event) => boolean = () => true,
 ): { readonly events: Event[] } & Disposable {
   const events: Event[] = [];
   const onEvent = (message: unknown): void => {

@@ -64,7 +64,8 @@ class Acquisition implements Voters {
     this.nodes = nodes;
     this.inFlight = locker.inFlight;
     this.#policy = locker.policy;
-    // Checked when the caller came; it may have been lowered since.
+    // A default follows the fleet; one that was given was checked when the caller came, and the
+    // fleet's may have been lowered since.
     const { maxTtlMs = wanted.ttlMs } = fleet;
     this.#wanted = wanted.ttlMs > maxTtlMs ? { ...wanted, ttlMs: maxTtlMs } : wanted;
     this.#owner = clock.secret();

@@ -46,8 +46,8 @@ export interface LockerOptions extends LockerTuning {
    */
   readonly label?: string;
   /**
-   * How long a lease lasts unless it is renewed. Default 10 000, or maxTtlMs where that is given
-   * and less.
+   * How long a lease lasts unless it is renewed. Default 10 000, or the longest lease of the fleet
+   * where that is less.
    */
   readonly ttlMs?: number;
 }
@@ -88,6 +88,8 @@ export interface Policy {
   readonly namespace: string;
   readonly label: string;
   readonly ttlMs: number;
+  /** Without, it follows the longest lease of the fleet. */
+  readonly hasOwnTtl: boolean;
   /** undefined: what the fleet has stored. */
   readonly maxTtlMs: number | undefined;
   readonly nodeTimeoutMs: number;
@@ -130,6 +132,7 @@ export function readPolicy(options: LockerOptions): Policy {
     namespace: readNamespace(given.namespace),
     label: readLabel(given.label),
     ttlMs,
+    hasOwnTtl: given.ttlMs !== undefined,
     maxTtlMs,
     ...readTimeouts(given, ttlMs),
     driftFactor: anyNumber("driftFactor", given.driftFactor, { min: 0, max: 0.5, fallback: 0.01 }),
@@ -248,6 +251,8 @@ export function policyFor(size: number, configured: Policy): Policy {
 export interface LeaseRequest {
   readonly resources: readonly string[];
   readonly ttlMs: number;
+  /** Given with the call, or to createLocker: refused where the fleet allows less. */
+  readonly hasOwnTtl: boolean;
   readonly renew: boolean;
   readonly maxHoldMs: number;
   readonly waitMs: number;
@@ -285,6 +290,7 @@ export function readLeaseRequest(
   return {
     resources,
     ttlMs: checkTtl(policy, ttlMs),
+    hasOwnTtl: policy.hasOwnTtl || given.ttlMs !== undefined,
     renew: isRenewed(call) || keep.renew,
     maxHoldMs: keep.maxHoldMs,
     waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : readWaitMs(given.waitMs, policy.waitMs),
@@ -337,10 +343,11 @@ export function readResource(value: unknown): string {
 }
 
 function ordinary(call: Call, policy: Policy, resources: readonly string[]): LeaseRequest {
-  const { ttlMs, waitMs } = policy;
+  const { ttlMs, hasOwnTtl, waitMs } = policy;
   return {
     resources,
     ttlMs,
+    hasOwnTtl,
     renew: isRenewed(call),
     maxHoldMs: Number.POSITIVE_INFINITY,
     waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : waitMs,

@@ -104,6 +104,18 @@ export interface ForceReleaseEvent {
   readonly removed: readonly string[];
 }
 
+/** The routine of a campaign threw while it led, or the campaign has ended since the nodes cannot be used. */
+export interface CampaignEvent {
+  /** What is led. */
+  readonly resource: string;
+  /** Of the term that has ended so; absent where there was none. */
+  readonly token?: number;
+  /** What was thrown. */
+  readonly error: unknown;
+  /** Whether this process stands for election again. */
+  readonly goesOn: boolean;
+}
+
 /** Why a node was admitted: what says that it gives no token twice. */
 export type AdmissionWay =
   /** It kept everything: append-only log, fsync always. */
@@ -151,6 +163,7 @@ export const channelNames = {
   end: "palisade:lock:end",
   wait: "palisade:lock:wait",
   forceRelease: "palisade:lock:force-release",
+  campaign: "palisade:lock:campaign",
   node: "palisade:lock:node",
 } as const;
 
@@ -171,6 +184,7 @@ export const channels = {
   end: open<EndEvent>(channelNames.end),
   wait: open<WaitEvent>(channelNames.wait),
   forceRelease: open<ForceReleaseEvent>(channelNames.forceRelease),
+  campaign: open<CampaignEvent>(channelNames.campaign),
   /** Connections, quarantine, admission: facts about one node or about the fleet. */
   node: open<NodeEvent>(channelNames.node),
 } as const;

@@ -107,8 +107,10 @@ export interface Locker extends AsyncDisposable {
   ): Promise<Result>;
   /**
    * Stands for election as the leader of `resource`, until it is stopped: waits for the lease, runs
-   * the routine with a term that is renewed, and stands again when the routine is done, the term
-   * was lost or it resigned. One process leads at a time, in the sense in which one holds a lease.
+   * the routine with a term that is renewed, and stands again when the routine is done or has
+   * thrown, the term was lost or it resigned. What it throws while it leads is published as the
+   * event `palisade:lock:campaign`, or else a warning of the process. One process leads at a time,
+   * in the sense in which one holds a lease.
    *
    * @example
    * const campaign = locker.campaign("scheduler", async (term) => {
@@ -267,8 +269,8 @@ export interface Campaign extends AsyncDisposable {
   readonly term: Term | undefined;
   /**
    * Resolves when the campaign has been stopped or its locker closed, and the last routine has
-   * settled. Rejects with what a routine threw while it led, and with LockError `FLEET_MISMATCH` or
-   * RangeError where the nodes cannot be used; then this process stands for election no more.
+   * settled. Rejects with LockError `FLEET_MISMATCH` or RangeError where the nodes cannot be used;
+   * then this process stands for election no more. Need not be caught.
    */
   readonly ended: Promise<void>;
   /**

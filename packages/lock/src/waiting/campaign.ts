@@ -5,6 +5,7 @@ import { setMaxListeners } from "node:events";
 import type { LeaseRequest } from "../options/policy.js";
 import { onAbort } from "../platform/clock.js";
 import { LockError } from "../protocol/ballot.js";
+import { type CampaignEvent, channels } from "../protocol/events.js";
 import type { Campaign, Lease, Term, TermRoutine } from "../protocol/locker.js";
 import type { AcquireCalls } from "./wait-for-lease.js";
 
@@ -29,6 +30,8 @@ export class LeaderCampaign implements Campaign {
     const unwatch = signal === undefined ? undefined : onAbort(signal, stop);
     setMaxListeners(0, this.#stopping.signal);
     this.ended = this.#run().finally(() => unwatch?.());
+    // A campaign that nobody looks at must not end the process.
+    this.ended.catch((error) => this.#tell({ error, goesOn: false }));
   }
 
   get term(): Term | undefined {
@@ -37,7 +40,7 @@ export class LeaderCampaign implements Campaign {
 
   async resign(): Promise<void> {
     this.#term?.end("resigned");
-    await this.#serving?.then(ignored, ignored);
+    await this.#serving;
   }
 
   stop(): Promise<void> {
@@ -83,12 +86,27 @@ export class LeaderCampaign implements Campaign {
     } catch (error) {
       // Else thrown because the term had ended, as it should. By the clock: after a pause, what the
       // process reads may be dealt with before the timer that aborts the signal.
-      if (term.leads) throw error;
+      if (term.leads) this.#tell({ token: term.token, error, goesOn: true });
     } finally {
       this.#term = undefined;
       await lease[Symbol.asyncDispose]();
       term.end("over");
     }
+  }
+
+  /** Who has not subscribed to the event reads of it on stderr. */
+  #tell(what: Omit<CampaignEvent, "resource">): void {
+    const { resource } = this;
+    if (channels.campaign.hasSubscribers) {
+      channels.campaign.publish({ resource, ...what });
+      return;
+    }
+    const { error, token, goesOn } = what;
+    const where = token === undefined ? "" : ` while it led with token ${token}`;
+    const next = goesOn ? "its term ends, and it stands for election again" : "it has ended";
+    const detail = error instanceof Error ? error.stack : undefined;
+    const message = `the campaign for ${resource} failed${where}: ${String(error)}; ${next}`;
+    process.emitWarning(message, { type: "PalisadeWarning", ...(detail === undefined ? {} : { detail }) });
   }
 }
 
@@ -135,6 +153,3 @@ class LeaderTerm implements Term {
     this.#controller.abort(new LockError("LEASE_LOST", message, { resources: [this.resource], reason: "released" }));
   }
 }
-
-/** The call of the routine rejects with its error; waiting for its end needs none. */
-function ignored(): void {}

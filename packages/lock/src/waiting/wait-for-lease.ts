@@ -169,7 +169,7 @@ export class AcquireCalls {
   async #acquire(request: LeaseRequest, budget: WaitBudget, wakeUp?: WakeUp): Promise<HeldLease | Lost> {
     budget.check(request.resources);
     this.#locker.checkUsable();
-    this.#locker.checkTtl(request.ttlMs);
+    if (request.hasOwnTtl) this.#locker.checkTtl(request.ttlMs);
     if (!this.#atOnce.tryEnter(ALL)) await this.#queueBehindAll(request, budget);
     try {
       budget.check(request.resources);

@@ -150,7 +150,9 @@ describe("a held resource", () => {
     const error = await failure(other.acquire("orders/42", { waitMs: 0 }));
     expect(error).toBeInstanceOf(LockError);
     expect(error).toMatchObject({ code: "LOCK_HELD", resource: "orders/42", resources: ["orders/42"] });
-    expect((error as LockError).message).toMatch(/^0 of 5 nodes granted orders\/42, 3 needed; .*held for [45]\d{4} ms more by worker-7/);
+    expect((error as LockError).message).toMatch(
+      /^orders\/42 is held by worker-7 for [45]\d\.\d s more \([3-5] of 5 nodes\); 0 of 5 nodes granted orders\/42, 3 needed; .*held for [45]\d{4} ms more by worker-7/,
+    );
     expect((error as LockError).retryAfterMs).toBeGreaterThan(40_000);
     expect((error as LockError).ballots.length).toBeGreaterThanOrEqual(3);
   });

@@ -114,6 +114,7 @@ describe("the README", () => {
       end: "end of a lease",
       wait: "wait",
       forceRelease: "forced release",
+      campaign: "campaign",
       node: "nodes",
     };
     expect(Object.keys(words).toSorted()).toEqual(Object.keys(channelNames).toSorted());

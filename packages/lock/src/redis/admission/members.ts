@@ -223,6 +223,12 @@ async function planOf(fleet: RedisFleet, change: MemberChange<ServerSource>, new
   const done = { kind: "done", roster } as const;
   if ("maxTtlMs" in change) return roster.maxTtlMs === change.maxTtlMs ? done : { kind: "change", change: { maxTtlMs: change.maxTtlMs } };
   const leaving = "add" in change ? undefined : memberNamed(fleet, "remove" in change ? change.remove : change.replace);
+  const size = roster.members.length;
+  // A majority of the members agrees, also where the one that leaves is gone half-way.
+  if (leaving !== undefined && size <= 2)
+    throw new RangeError(
+      `a fleet of ${size} cannot lose a member: ${leaving.address} would have to agree to its own leaving, and no majority is left to finish that once it is gone; add a member first, or found another fleet under another namespace`,
+    );
   if ("remove" in change) {
     if (leaving === undefined) return done;
     return votersLeft(fleet, { roster, leaving, joining: 0 }) ?? { kind: "change", change: { remove: leaving.id } };

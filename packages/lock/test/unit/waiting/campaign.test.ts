@@ -1,9 +1,10 @@
 // Leader election, in simulated time: one leader at a time, and a new one when the old one dies, stands
 // still, resigns or is done.
 import { getEventListeners } from "node:events";
-import { describe, expect } from "vitest";
+import { describe, expect, vi } from "vitest";
+import type { CampaignEvent } from "../../../src/protocol/events.js";
 import type { Campaign, Term } from "../../../src/protocol/locker.js";
-import { aborted, failure } from "../../listening.js";
+import { aborted, failure, listen } from "../../listening.js";
 import { type Actor, type Story, test } from "../../simulation/story.js";
 
 const ttlMs = 2_000;
@@ -121,14 +122,25 @@ describe("a campaign", () => {
     expect((await other.tryAcquire("r")).ok).toBe(true);
   });
 
-  test("ends with what its routine throws while it leads, not with what it throws because the term has ended", async (story) => {
+  test("goes on after what its routine throws while it leads, and says so; not what it throws because the term has ended", async (story) => {
     const { locker } = story.actor();
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const mine = new Error("mine");
-    const failing = locker.campaign("r", () => {
-      throw mine;
-    });
-    expect(await failure(failing.ended)).toBe(mine);
     let terms = 0;
+    const failing = locker.campaign("r", () => {
+      if (++terms < 3) throw mine;
+    });
+    await story.until(() => terms >= 3, "it stands again");
+    const said = warned.mock.calls.map(([message]) => message);
+    expect(said).toEqual(
+      [1, 2].map(() => expect.stringMatching(/^the campaign for r failed while it led with token \d+: Error: mine; its/)),
+    );
+    using heard = listen<CampaignEvent>("campaign");
+    terms = 0;
+    await story.until(() => heard.events.length === 2, "it is published");
+    expect(heard.events[0]).toEqual({ resource: "r", token: expect.any(Number), error: mine, goesOn: true });
+    await failing.stop();
+    terms = 0;
     const campaign = locker.campaign("s", async ({ signal }) => {
       terms++;
       await aborted(signal);
@@ -139,6 +151,18 @@ describe("a campaign", () => {
     await campaign.resign();
     await story.until(() => terms >= 2, "it stands again");
     await campaign[Symbol.asyncDispose]();
+    expect([heard.events.length, warned.mock.calls.length]).toEqual([2, 2]);
+    warned.mockRestore();
+  });
+
+  test("ends where the nodes cannot be used, and says so, whether or not its end is looked at", async (story) => {
+    const { locker } = story.actor();
+    await locker.ready();
+    using heard = listen<CampaignEvent>("campaign");
+    const campaign = locker.campaign("r", () => {}, { ttlMs: 70_000 });
+    await story.until(() => heard.events.length === 1, "it is published");
+    expect(heard.events).toMatchObject([{ resource: "r", error: expect.any(RangeError), goesOn: false }]);
+    expect(await failure(campaign.ended)).toBe(heard.events[0]?.error);
   });
 
   test("ends with its signal, and with its locker", async (story) => {

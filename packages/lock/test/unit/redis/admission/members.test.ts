@@ -2,6 +2,7 @@
 // on real servers: test/real/redis/change.test.ts.
 import { expect } from "vitest";
 import type { Lease } from "../../../../src/protocol/locker.js";
+import { failure } from "../../../listening.js";
 import { type Story, test } from "../../../simulation/story.js";
 
 const options = { ttlMs: 2_000, maxTtlMs: 2_000, waitMs: 5_000 };
@@ -138,3 +139,47 @@ test(
   },
   { nodes: 7, appendfsync: "no" },
 );
+
+test(
+  "M1 a fleet of two says at once that it cannot become one, and changes nothing",
+  async (story) => {
+    const { locker } = story.actor();
+    await (await locker.acquire("r")).release();
+    const calls = story.nodes.map(({ server }) => server.memory.hash("{sim}:node", server.wallMs())?.get("admitted"));
+    for (const change of [{ remove: addressOf(story, 2) }, { replace: addressOf(story, 2), by: "redis://n1:6379" }]) {
+      const { result, tookMs } = await story.timed(failure(locker.fleet.reconfigure(change)));
+      expect(result).toBeInstanceOf(RangeError);
+      expect(String(result)).toMatch(/a fleet of 2 cannot lose a member: n2:6379 would have to agree .* add a member first/);
+      expect(tookMs).toBeLessThan(100);
+    }
+    expect(story.nodes.map(({ server }) => server.memory.hash("{sim}:node", server.wallMs())?.get("admitted"))).toEqual(calls);
+    expect((await locker.fleet.members()).generation).toBe(1);
+  },
+  { nodes: 2 },
+);
+
+test("L2 a default ttl follows the longest lease of the fleet; one that was given is refused with both numbers, and the doctor names it", async (story) => {
+  const [operator, ordinary, given] = [story.actor(), story.actor(), story.actor({ ttlMs: 8_000, maxTtlMs: 9_000, label: "given" })];
+  for (const { locker } of [operator, ordinary, given]) await (await locker.acquire("r")).release();
+  expect((await given.locker.fleet.doctor()).filter(({ code }) => code === "max_ttl")).toEqual([]);
+  await operator.locker.fleet.reconfigure({ maxTtlMs: 5_000 });
+  const late = story.actor();
+  for (const { locker } of [operator, ordinary, late]) {
+    const lease = await locker.acquire("r", { renew: true });
+    expect(lease.remainingMs()).toBeLessThan(5_000);
+    await story.pass(12_000);
+    expect(lease.held).toBe(true);
+    await lease.release();
+    const attempt = await locker.tryAcquire("r", { maxHoldMs: 7_000 });
+    expect(attempt.ok && attempt.lease.remainingMs()).toBeLessThan(5_000);
+    await (attempt.ok && attempt.lease.release());
+  }
+  const both = /ttlMs 8000 is longer than this fleet's leases may be: 5000 ms/;
+  expect(String(await failure(given.locker.acquire("r")))).toMatch(both);
+  expect(String(await failure(late.locker.acquire("r", { ttlMs: 8_000 })))).toMatch(both);
+  const findings = (await given.locker.fleet.doctor()).filter(({ code }) => code === "max_ttl");
+  expect(findings).toMatchObject([
+    { severity: "error", message: expect.stringMatching(/^ttlMs is 8000 here, and leases of this fleet last 5000 ms at most/) },
+    { severity: "warning", message: expect.stringMatching(/^maxTtlMs is 9000 here/) },
+  ]);
+});
