@@ -76,8 +76,8 @@ class Acquisition implements Voters {
   }
 
   async run(): Promise<Outcome> {
-    const { resources, ttlMs, wait } = this.#wanted;
-    const question = { resources, owner: this.#owner, label: this.#policy.label, ttlMs };
+    const { resources, label, ttlMs, wait } = this.#wanted;
+    const question = { resources, owner: this.#owner, label, ttlMs };
     const claim = wait === undefined ? undefined : { ...question, wait };
     const verdict = await askAll<CountedGrant, Settled>(this, {
       question: "grant",

@@ -24,6 +24,7 @@ export class HeldLease implements Lease, Deadline {
   readonly token: number;
   readonly #locker: LockerState;
   readonly #owner: string;
+  readonly #label: string;
   readonly #ticket: string | undefined;
   readonly #grants: readonly (Ballot | undefined)[];
   readonly #grantedAt: number;
@@ -51,11 +52,12 @@ export class HeldLease implements Lease, Deadline {
   #extending: Promise<Renewal> | undefined;
   #release: Promise<Release> | undefined;
 
-  constructor(locker: LockerState, grant: Won, keeping: Pick<LeaseRequest, "renew" | "maxHoldMs">) {
+  constructor(locker: LockerState, grant: Won, keeping: Pick<LeaseRequest, "label" | "renew" | "maxHoldMs">) {
     this.#locker = locker;
     this.resources = grant.resources;
     this.token = grant.token;
     this.#owner = grant.owner;
+    this.#label = keeping.label;
     this.#ticket = grant.ticket;
     this.#ttlMs = grant.ttlMs;
     this.#grants = grant.ballots;
@@ -174,6 +176,7 @@ export class HeldLease implements Lease, Deadline {
     const { verdict, ballots } = await renew(this.#locker, {
       resources: this.resources,
       owner: this.#owner,
+      label: this.#label,
       token: this.token,
       ttlMs: Math.min(this.#ttlMs, Math.ceil(neededTtlMs(lastsMs, policy.driftFactor))),
       plantMs: this.#nodes === nodes ? 0 : Math.floor(neededTtlMs(this.#leftMs(), policy.driftFactor)),

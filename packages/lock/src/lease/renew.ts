@@ -1,13 +1,14 @@
 // Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key
 // gets it again (heal) only after a quorum confirmed the owner in this very round.
 import type { ExtendBallot } from "../protocol/ballot.js";
-import type { Ownership } from "../protocol/verbs.js";
+import type { QuestionOf } from "../protocol/verbs.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule, type Voters } from "../quorum.js";
 import type { LockerState } from "./state.js";
 
 interface RenewalQuestion {
   readonly resources: readonly string[];
   readonly owner: string;
+  readonly label: string;
   readonly token: number;
   readonly ttlMs: number;
   /**
@@ -35,12 +36,12 @@ export interface RenewalAnswer {
 }
 
 export async function renew(locker: LockerState, question: RenewalQuestion): Promise<RenewalAnswer> {
-  const { resources, owner, token, ttlMs, plantMs = 0 } = question;
+  const { resources, owner, label, token, ttlMs, plantMs = 0 } = question;
   // The members that are asked must be those of the generation in which their answers count.
   let planted: LockerState["nodes"] | undefined;
   while (plantMs > 0 && planted !== locker.nodes) {
     planted = locker.nodes;
-    await plant(locker, { resources, owner, token, ttlMs: plantMs });
+    await plant(locker, { resources, owner, label, token, ttlMs: plantMs });
   }
   const { clock, inFlight, nodes, policy } = locker;
   const ballots = noBallots<ExtendBallot>(nodes.length);
@@ -60,8 +61,7 @@ export async function renew(locker: LockerState, question: RenewalQuestion): Pro
       // For what is left of the ttl, not for a whole one: the key must not outlive the others by
       // the time that the slowest node took to answer.
       const leftMs = Math.floor(startAt + ttlMs - clock.monotonicMs());
-      if (verdict === "renewed" && question.isWanted())
-        heal({ inFlight, nodes }, { ...question, ttlMs: leftMs, label: policy.label }, ballots);
+      if (verdict === "renewed" && question.isWanted()) heal({ inFlight, nodes }, { ...question, ttlMs: leftMs }, ballots);
     },
   });
   return { verdict, ballots: castBallots(ballots) };
@@ -83,18 +83,14 @@ export function tallyExtensions(ballots: Ballots<ExtendBallot>, { size, quorum }
   return yes + open >= quorum || size - no - open < quorum ? "open" : "unknown";
 }
 
-async function plant(
-  { inFlight, nodes, policy }: LockerState,
-  lease: Ownership & { readonly token: number; readonly ttlMs: number },
-): Promise<void> {
+async function plant({ inFlight, nodes }: LockerState, question: QuestionOf<"heal">): Promise<void> {
   inFlight.begin();
-  const question = { ...lease, label: policy.label };
   await Promise.all(nodes.map((node) => new Promise((resolve) => node.ask("heal", question).then(resolve))));
   inFlight.end();
 }
 
 // Not waited for: a heal that fails changes nothing, and the next renewal sees that.
-function heal({ inFlight, nodes }: Voters, question: RenewalQuestion & { readonly label: string }, ballots: Ballots<ExtendBallot>): void {
+function heal({ inFlight, nodes }: Voters, question: QuestionOf<"heal">, ballots: Ballots<ExtendBallot>): void {
   const { resources, owner, token, ttlMs, label } = question;
   if (ttlMs < 1) return;
   for (const [i, node] of nodes.entries()) {

@@ -73,6 +73,8 @@ export class LockerState {
 /** What is acquired. */
 export interface Wanted {
   readonly resources: readonly string[];
+  /** Of its holder, for people. */
+  readonly label: string;
   readonly ttlMs: number;
   /** The caller waits; the lock value then says from the start that others may be waiting, too. */
   readonly wait?: Wait | undefined;

@@ -2,7 +2,7 @@
 // frozen. Then what single calls ask for, which is read and checked before any I/O as well.
 import { hostname } from "node:os";
 import type { ListHeldOptions, MemberChange, ReconfigureOptions } from "../protocol/fleet.js";
-import type { AcquireOptions } from "../protocol/locker.js";
+import type { AcquireOptions, CampaignOptions } from "../protocol/locker.js";
 import type { NodeSource, ServerSource } from "../protocol/node.js";
 import { leastTtlMs, majority, minValidityMs, validityMs } from "../quorum.js";
 import { readSource, readSources } from "./node-source.js";
@@ -250,6 +250,7 @@ export function policyFor(size: number, configured: Policy): Policy {
 /** What one call asks for: the resources and options of acquire, tryAcquire, using and campaign. */
 export interface LeaseRequest {
   readonly resources: readonly string[];
+  readonly label: string;
   readonly ttlMs: number;
   /** Given with the call, or to createLocker: refused where the fleet allows less. */
   readonly hasOwnTtl: boolean;
@@ -265,7 +266,7 @@ const MAX_RESOURCES = 128;
 const tryNames = ["renew", "maxHoldMs", "ttlMs"];
 /** Of acquire; the other calls have some of these. */
 export const acquireNames: readonly string[] = [...tryNames, "waitMs", "signal"];
-const campaignNames = ["ttlMs", "maxHoldMs", "signal"];
+const campaignNames = ["ttlMs", "maxHoldMs", "signal", "label"];
 const usingNames = acquireNames.filter((name) => name !== "renew");
 
 export type Call = "acquire" | "tryAcquire" | "using" | "campaign";
@@ -284,11 +285,12 @@ export function readLeaseRequest(
 ): LeaseRequest {
   const resources = readResources(input.resources);
   if (input.options === undefined) return ordinary(call, policy, resources);
-  const given = knownOptions<AcquireOptions>(call, input.options, namesOf[call]);
+  const given = knownOptions<AcquireOptions & CampaignOptions>(call, input.options, namesOf[call]);
   const keep = readKeepOptions(given);
   const ttlMs = Math.min(given.ttlMs === undefined ? policy.ttlMs : checkTtl(policy, given.ttlMs as number), keep.maxHoldMs);
   return {
     resources,
+    label: given.label === undefined ? policy.label : readLabel(given.label),
     ttlMs: checkTtl(policy, ttlMs),
     hasOwnTtl: policy.hasOwnTtl || given.ttlMs !== undefined,
     renew: isRenewed(call) || keep.renew,
@@ -343,9 +345,10 @@ export function readResource(value: unknown): string {
 }
 
 function ordinary(call: Call, policy: Policy, resources: readonly string[]): LeaseRequest {
-  const { ttlMs, hasOwnTtl, waitMs } = policy;
+  const { label, ttlMs, hasOwnTtl, waitMs } = policy;
   return {
     resources,
+    label,
     ttlMs,
     hasOwnTtl,
     renew: isRenewed(call),

@@ -234,6 +234,11 @@ export interface CampaignOptions {
   readonly maxHoldMs?: number;
   /** Ends the campaign, like `stop`. */
   readonly signal?: AbortSignal;
+  /**
+   * What `leader()` says of this process while it leads: its address, say. At most 256 bytes, for
+   * everybody to see. Default: the locker's label.
+   */
+  readonly label?: string;
 }
 
 /** The time for which this process leads. At most one process has one at a time. */
@@ -288,7 +293,7 @@ export interface Campaign extends AsyncDisposable {
 
 /** Who leads. */
 export interface Leader {
-  /** The label of its locker. */
+  /** What it called itself: the label of its campaign, or else of its locker. */
   readonly label: string;
   /** The highest token that the nodes have stored: its term has this one, or one below. */
   readonly token: number;

@@ -75,7 +75,7 @@ export function stateOf(nodes: readonly LockNode[], clock = new ManualClock()): 
 export function leaseOf(nodes: readonly LockNode[], clock: ManualClock, ttlMs = 10_000): HeldLease {
   const started = { startMonotonicMs: clock.now, startWallMs: clock.wallMs() };
   const grant: Won = { kind: "won", resources: ["r"], owner: "o", token: 7, ttlMs, ...started, ticket: undefined, nodes, ballots: [] };
-  return new HeldLease(stateOf(nodes, clock), grant, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
+  return new HeldLease(stateOf(nodes, clock), grant, { label: "l", renew: false, maxHoldMs: Number.POSITIVE_INFINITY });
 }
 
 // A clock that stands still until a test moves it. Timers fire in the order of their moments.

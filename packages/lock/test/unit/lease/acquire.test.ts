@@ -6,7 +6,7 @@ import type { GrantBallot } from "../../../src/protocol/ballot.js";
 import { channelNames } from "../../../src/protocol/events.js";
 import { ManualClock, ScriptedNode, stateOf } from "../scripted-node.js";
 
-const wish = { resources: ["r"], ttlMs: 10_000 };
+const wish = { resources: ["r"], label: "l", ttlMs: 10_000 };
 const grants = (...tokens: number[]): ScriptedNode[] =>
   tokens.map((token, i) => new ScriptedNode(`n${i + 1}`, { grant: (node) => node.granted(token) }));
 const never = new Promise<never>(() => {});

@@ -212,7 +212,15 @@ test("L2 a lease is planted on the members that are asked to renew it, also when
     },
   });
   const state = stateOf([n1, n2, n3]);
-  const { verdict } = await renew(state, { resources: ["r"], owner: "o", token: 7, ttlMs: 900, plantMs: 500, isWanted: () => true });
+  const { verdict } = await renew(state, {
+    resources: ["r"],
+    owner: "o",
+    label: "l",
+    token: 7,
+    ttlMs: 900,
+    plantMs: 500,
+    isWanted: () => true,
+  });
   expect(verdict).toBe("renewed");
   expect([n1, n3, n4].map(({ asked }) => asked)).toEqual([["heal 500", "heal 500", "extend"], ["heal 500"], ["heal 500", "extend"]]);
 });

@@ -32,9 +32,9 @@ describe("a lease that one of three nodes could not be asked for", () => {
     const n3 = new ScriptedNode("n3", { grant: () => answer });
     const state = stateOf([...asked.slice(0, 2), n3]);
     const wait = ticket === undefined ? undefined : { ticket, sinceMs: 0, waitedMs: 0 };
-    const won = (await acquire(state, { resources: ["r"], ttlMs: 10_000, wait })) as Won;
+    const won = (await acquire(state, { resources: ["r"], label: "l", ttlMs: 10_000, wait })) as Won;
     return {
-      lease: new HeldLease(state, won, { renew: false, maxHoldMs: Number.POSITIVE_INFINITY }),
+      lease: new HeldLease(state, won, { label: "l", renew: false, maxHoldMs: Number.POSITIVE_INFINITY }),
       n3,
       n2: asked[1] as ScriptedNode,
       state,

@@ -69,6 +69,19 @@ describe("a leader", () => {
     expect(await elected(story, all, token)).toBe(first);
   });
 
+  test("tells everybody its address for as long as it leads, also where a node has forgotten it", async (story) => {
+    const { locker } = story.actor({ ttlMs });
+    const asking = story.actor().locker;
+    const campaign = locker.campaign("r", ({ signal }) => aborted(signal), { label: "10.0.0.7:8080" });
+    await story.until(() => campaign.term !== undefined, "it leads");
+    const { token } = campaign.term as Term;
+    expect(await asking.leader("r")).toMatchObject({ label: "10.0.0.7:8080", token });
+    for (const node of story.nodes.slice(0, 2)) node.command("DEL", "{sim}:lock:r");
+    await story.until(() => story.stored("lock", "r").every((value) => value?.endsWith("|10.0.0.7:8080")), "it is healed");
+    await campaign.stop();
+    expect(await asking.leader("r")).toBeNull();
+  });
+
   test("that resigns lets another lead, without waiting for its ttl, and stands again", async (story) => {
     const all = [candidate(story, "a"), candidate(story, "b")];
     const first = await elected(story, all);
@@ -186,5 +199,7 @@ describe("a campaign", () => {
     expect(() => locker.campaign("r", undefined as never)).toThrow("campaign needs a routine to run");
     expect(() => locker.campaign("r", () => {}, { waitMs: 7 } as never)).toThrow(TypeError);
     expect(() => locker.campaign("r", () => {}, { ttlMs: 0 })).toThrow(RangeError);
+    expect(() => locker.campaign("r", () => {}, { label: 7 } as never)).toThrow(TypeError);
+    for (const label of ["", "x".repeat(257), "\ud800"]) expect(() => locker.campaign("r", () => {}, { label })).toThrow(RangeError);
   });
 });
