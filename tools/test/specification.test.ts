@@ -80,7 +80,7 @@ test("L2 no two leases are valid at once in any reachable state while clocks run
   expectAsWritten("exclusion");
 });
 
-test("W1 L2 T1 a released lock comes to the next one that waits in every reachable state, and does not without any one of the rules", () => {
+test("W1 a free lock comes to the first that waits in every reachable state, and does not without any one of the rules", () => {
   expectAsWritten("queue");
 });
 
