@@ -10,7 +10,15 @@ import type { GrantBallot } from "./protocol/ballot.js";
 import type { FleetState, NodeReport, OpenFleet, StoredLease } from "./protocol/fleet.js";
 import type { Locker } from "./protocol/locker.js";
 import type { LockNode, ReleaseListener } from "./protocol/node.js";
-import { type Answers, type BallotOf, type GrantQuestion, type QuestionOf, RESERVED_MS, type Verb, type Wait } from "./protocol/verbs.js";
+import {
+  type Answers,
+  type BallotOf,
+  type GrantQuestion,
+  LONGEST_PART_MS,
+  type QuestionOf,
+  type Verb,
+  type Wait,
+} from "./protocol/verbs.js";
 
 const MAX_TTL_MS = 60_000;
 const FAKE_REPORT: NodeReport = {
@@ -118,7 +126,11 @@ interface Held {
 /** Of the callers of one locker that want the same. */
 interface Ticket {
   readonly node: FakeNode;
-  readonly name: string;
+  readonly resources: readonly string[];
+  wait: Wait;
+  /** Until when a part of it is kept, and from when on it may be kept again (queue.lua). */
+  keptUntilAt: number;
+  keptAgainAt: number;
 }
 
 /** What a node stores, of one namespace. */
@@ -126,8 +138,8 @@ export class FakeMemory {
   readonly locks = new Map<string, Held>();
   readonly tokens = new Map<string, number>();
   readonly marks = new Map<string, number>();
-  /** Per resource the tickets of those that wait, and since when. */
-  readonly tickets = new Map<string, Map<Ticket, Wait>>();
+  /** Those that wait. */
+  readonly tickets = new Set<Ticket>();
   /** The highest token of any resource. */
   floor = 0;
 }
@@ -141,6 +153,7 @@ const EPOCH = "fake";
 export class FakeNode implements LockNode {
   readonly name = "n1";
   readonly address = "fake:0";
+  readonly roundTripMs = 0;
   readonly #memory: FakeMemory;
   readonly #clock: Clock;
   readonly #isReachable: () => boolean;
@@ -160,6 +173,8 @@ export class FakeNode implements LockNode {
   async met(): Promise<void> {}
 
   async close(): Promise<void> {}
+
+  listenAnew(): void {}
 
   /** In a turn of its own, as from a server. */
   async ask<V extends Verb>(verb: V, question: QuestionOf<V>): Promise<BallotOf<V>> {
@@ -194,19 +209,20 @@ export class FakeNode implements LockNode {
     },
     release: ({ resources, owner, tells }) => {
       const ours = resources.filter((resource) => this.#held(resource)?.owner === owner);
-      const waiting = ours.map((resource) => this.#free(resource, tells));
+      for (const resource of ours) this.#memory.locks.delete(resource);
+      const waiting = ours.map((resource) => (tells ? this.#handOver(resource) : 0));
       return ours.length === 0
         ? { kind: "absent", node: this.name }
         : { kind: "released", node: this.name, listeners: Math.max(...waiting) };
     },
     leave: ({ resources, ticket: name }) => {
-      const ticket = this.#ticket(name);
-      for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
-      this.#leave(resources, ticket);
+      const ticket = this.#tickets.get(name);
+      if (ticket !== undefined) this.#memory.tickets.delete(ticket);
+      const kept = resources.filter((resource) => ticket !== undefined && this.#memory.locks.get(resource)?.reservedFor === ticket);
+      for (const resource of kept) this.#memory.locks.delete(resource);
+      for (const resource of kept) this.#handOver(resource);
       return { kind: "absent", node: this.name };
     },
-    // All callers run: none stands still.
-    callRoll: () => ({ kind: "absent", node: this.name }),
     inspect: ({ resources: [resource = ""] }) => {
       const held = this.#held(resource);
       const [holder, owner, remainingMs] =
@@ -220,7 +236,10 @@ export class FakeNode implements LockNode {
       const there = remove === "holder" ? this.#held(resource) : undefined;
       const held = there?.reservedFor === undefined ? there : undefined;
       this.#store(resource, Math.max(token, this.#token(resource)));
-      if (held !== undefined) this.#free(resource, true);
+      if (held !== undefined) {
+        this.#memory.locks.delete(resource);
+        this.#handOver(resource);
+      }
       return { kind: "raised", node: this.name, token: this.#token(resource), epoch: EPOCH, removed: held?.label ?? null };
     },
   };
@@ -237,36 +256,36 @@ export class FakeNode implements LockNode {
     );
   }
 
-  onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
-    const topic = `${ticket} ${resource}`;
-    const listeners = this.#listeners.get(topic) ?? new Set();
-    this.#listeners.set(topic, listeners.add(listener));
+  onReleased(ticket: string, listener: ReleaseListener): () => void {
+    const listeners = this.#listeners.get(ticket) ?? new Set();
+    this.#listeners.set(ticket, listeners.add(listener));
     listener.listening();
     return () => listeners.delete(listener);
   }
 
   #grant({ resources, owner, label, ttlMs }: GrantQuestion, wait?: Wait): GrantBallot {
-    const ticket = wait === undefined ? undefined : this.#ticket(wait.ticket);
+    const ticket = wait === undefined ? undefined : this.#takePlace(resources, wait);
     for (const resource of resources) {
       const held = this.#held(resource, ticket);
       if (held !== undefined && held.owner !== owner) {
         const refused = { kind: "held", node: this.name, resource, holder: held.label, remainingMs: this.#leftMs(held) } as const;
         const there = held.reservedFor === undefined ? refused : { ...refused, isReserved: true as const };
-        if (wait === undefined || ticket === undefined) return there;
-        this.#leave(resources, ticket);
-        this.#takeTicket(resource, ticket, wait);
-        return { ...there, hasTicket: true };
+        return ticket === undefined ? there : { ...there, place: this.#queue(resource).indexOf(ticket) + 1 };
       }
     }
-    if (ticket !== undefined) for (const resource of resources) this.#memory.tickets.get(resource)?.delete(ticket);
+    if (ticket !== undefined) this.#memory.tickets.delete(ticket);
     const token = Math.max(...resources.map((resource) => this.#token(resource))) + 1;
     for (const resource of resources) this.#take(resource, { owner, label, token, ttlMs });
     return { kind: "granted", node: this.name, token, epoch: EPOCH };
   }
 
-  #ticket(name = ""): Ticket {
-    const ticket = this.#tickets.get(name) ?? { node: this, name };
-    this.#tickets.set(name, ticket);
+  /** Unless all that it wants is reserved for it. */
+  #takePlace(resources: readonly string[], wait: Wait): Ticket {
+    const ticket = this.#tickets.get(wait.ticket) ?? { node: this, resources, wait, keptUntilAt: 0, keptAgainAt: 0 };
+    this.#tickets.set(wait.ticket, Object.assign(ticket, { wait }));
+    if (resources.every((resource) => this.#memory.locks.get(resource)?.reservedFor === ticket)) return ticket;
+    this.#memory.tickets.add(ticket);
+    for (const resource of resources) if (this.#held(resource) === undefined) this.#handOver(resource);
     return ticket;
   }
 
@@ -297,34 +316,48 @@ export class FakeNode implements LockNode {
     this.#memory.floor = Math.max(this.#memory.floor, token);
   }
 
-  #takeTicket(resource: string, ticket: Ticket, wait: Wait): void {
-    const tickets = this.#memory.tickets.get(resource) ?? new Map<Ticket, Wait>();
-    this.#memory.tickets.set(resource, tickets.set(ticket, wait));
+  #queue(resource: string): readonly Ticket[] {
+    const waiting = [...this.#memory.tickets].filter(({ resources }) => resources.includes(resource));
+    return waiting.sort((a, b) => a.wait.sinceMs - b.wait.sinceMs);
   }
 
-  /** What is reserved for the ticket goes to the next one. */
-  #leave(resources: readonly string[], ticket: Ticket): void {
-    for (const resource of resources) if (this.#memory.locks.get(resource)?.reservedFor === ticket) this.#free(resource, true);
+  /** A free lock belongs to the first in its queue (queue.lua). Returns how many wait. */
+  #handOver(resource: string): number {
+    const queue = this.#queue(resource);
+    for (const [place, ticket] of queue.entries()) {
+      const forMs = this.#reserve(ticket);
+      if (forMs === 0) continue;
+      for (const other of new Set([queue[place + 1], queue.at(-1)]))
+        if (other !== undefined && other !== ticket) other.node.#tell(other, forMs);
+      break;
+    }
+    return queue.length;
   }
 
-  /** How many wait; the first one is told, and the one behind it. */
-  #free(resource: string, tells: boolean): number {
-    this.#memory.locks.delete(resource);
-    const tickets = this.#memory.tickets.get(resource) ?? new Map<Ticket, Wait>();
-    const [[first, asked] = [], backup] = [...tickets].sort(([, a], [, b]) => a.sinceMs - b.sinceMs);
-    const waiting = tickets.size;
-    if (first === undefined || asked === undefined || !tells) return waiting;
-    tickets.delete(first);
-    const untilAt = this.#clock.monotonicMs() + RESERVED_MS;
-    this.#memory.locks.set(resource, { owner: "", label: "the next in line", untilAt, reservedFor: first });
-    first.node.#tell([first, asked], resource, "first");
-    if (backup !== undefined) backup[0].node.#tell(backup, resource, "backup");
-    return waiting;
+  /** What is free of what it wants, if that is all, or if it is the first everywhere. For how long; 0: not at all. */
+  #reserve(ticket: Ticket): number {
+    const { resources, wait } = ticket;
+    const now = this.#clock.monotonicMs();
+    const free = resources.filter((resource) => this.#held(resource, ticket) === undefined);
+    const isAll = free.length === resources.length;
+    if (!isAll && !resources.every((resource) => this.#queue(resource)[0] === ticket)) return 0;
+    if (!isAll && now >= ticket.keptAgainAt) {
+      const keepMs = Math.max(4 * wait.reserveMs, Math.min(LONGEST_PART_MS, (this.#clock.wallMs() - wait.sinceMs) / 4));
+      ticket.keptUntilAt = now + keepMs;
+      ticket.keptAgainAt = now + 4 * keepMs;
+    }
+    const forMs = isAll ? wait.reserveMs : Math.max(0, ticket.keptUntilAt - now);
+    if (forMs === 0) return 0;
+    const reservation = { owner: "", label: "the next in line", untilAt: now + forMs, reservedFor: ticket };
+    for (const resource of free) this.#memory.locks.set(resource, reservation);
+    if (isAll) this.#memory.tickets.delete(ticket);
+    ticket.node.#tell(ticket, isAll ? 0 : forMs);
+    return forMs;
   }
 
-  #tell([{ name }, { sinceMs, waitedMs }]: readonly [Ticket, Wait], resource: string, rank: "first" | "backup"): void {
-    const listeners = [...(this.#listeners.get(`${name} ${resource}`) ?? [])];
-    for (const listener of listeners) soon(() => listener.released(rank, sinceMs + waitedMs));
+  #tell({ wait }: Ticket, otherMs: number): void {
+    const listeners = [...(this.#listeners.get(wait.ticket) ?? [])];
+    for (const listener of listeners) soon(() => listener.released(otherMs, wait.sinceMs + wait.waitedMs));
   }
 }
 

@@ -42,7 +42,6 @@ export async function releaseEverywhere(locker: LockerState, lease: Released, ho
     ask: (node) => node.ask("release", question),
     judge: (cast) => tallyReleases(cast, policy),
   });
-  locker.wantedByOthers.released(resources, ballots);
   span?.end({ outcome, isFailure: outcome !== "free" });
   return { outcome, ballots: castBallots(ballots) };
 }

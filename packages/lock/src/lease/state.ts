@@ -8,7 +8,7 @@ import type { OpenFleet } from "../protocol/fleet.js";
 import type { LockNode } from "../protocol/node.js";
 import type { Wait } from "../protocol/verbs.js";
 import { freeInMs, type QuorumRule } from "../quorum.js";
-import { LocalQueue, WantedByOthers } from "./local-queue.js";
+import { LocalQueue } from "./local-queue.js";
 
 export class LockerState {
   readonly fleet: OpenFleet;
@@ -23,7 +23,6 @@ export class LockerState {
   readonly inFlight = new InFlight();
   /** By what is wanted: of the callers that want the same only the first asks the nodes. */
   readonly callers = new LocalQueue<Lost>(1);
-  readonly wantedByOthers: WantedByOthers;
   /** Called when other nodes are members. */
   readonly onMembers = new Set<() => void>();
   /** The callers that sleep at the moment. */
@@ -36,7 +35,6 @@ export class LockerState {
     this.nodes = fleet.nodes;
     this.policy = policyFor(fleet.nodes.length, policy);
     this.deadlines = new DeadlineHeap(clock);
-    this.wantedByOthers = new WantedByOthers(clock);
     fleet.onChange(() => {
       if (fleet.nodes === this.nodes) return;
       this.nodes = fleet.nodes;

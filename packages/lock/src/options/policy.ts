@@ -10,7 +10,10 @@ import { anyNumber, knownOptions, shown, wellFormedText, wholeNumber } from "./o
 
 /** How often and how fast a waiting caller asks again. */
 export interface RetryOptions {
-  /** At most so many attempts per call of acquire. Default: no limit, waitMs is the bound. */
+  /**
+   * How often a call of acquire asks the nodes at most. Between two attempts it waits in the queue
+   * for its turn, as long as that takes: the bound of its time is waitMs. Default: no limit.
+   */
   readonly tries?: number;
   /**
    * The back-off after a split vote or a failed round begins at random below this, in milliseconds,

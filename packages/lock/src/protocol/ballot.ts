@@ -63,8 +63,8 @@ export interface Held {
   readonly remainingMs: number;
   /** Present where it is free, and reserved for a moment for a process that has waited for it. */
   readonly isReserved?: true;
-  /** Present where the caller has a ticket in the queue of those that wait for it there. */
-  readonly hasTicket?: true;
+  /** Present where the caller waits in its queue there: in which place; 1 is the first. */
+  readonly place?: number;
 }
 
 /**
@@ -131,6 +131,8 @@ export type InspectBallot =
       readonly hasWaiters?: true;
       /** Free, and reserved for a moment for a process that has waited for it. */
       readonly isReserved?: true;
+      /** The ticket that was asked for does not wait there. */
+      readonly isForgotten?: true;
     }
   | Quarantined
   | Unreachable;

@@ -32,13 +32,14 @@ export interface Reply<B> {
   then(told: (ballot: B) => void, failed?: (error: unknown) => void): void;
 }
 
-/** Called for one resource on one node. Must not throw. */
+/** Called for one ticket on one node. Must not throw. */
 export interface ReleaseListener {
   /**
-   * `first`: it is reserved for this process. `backup`: for the one before it in the queue.
-   * `askedAtMs`: sinceMs and waitedMs of what was asked last on that node, added.
+   * Something that it waits for is free, and reserved: for this ticket, all that it is for; or, where
+   * `otherMs` is not 0, for another or a part of it, for so long. `askedAtMs`: sinceMs and waitedMs of
+   * what was asked last on that node, added.
    */
-  released(rank: "first" | "backup", askedAtMs: number): void;
+  released(otherMs: number, askedAtMs: number): void;
   /**
    * The node can tell this process: already, for the first time, or again after the connection was
    * lost, and with it perhaps the ticket.
@@ -66,11 +67,12 @@ export interface LockNode {
 
   ask<V extends Verb>(verb: V, question: QuestionOf<V>): Reply<BallotOf<V>>;
 
-  /**
-   * What this node tells the ticket of the resource. Best effort: the time to live is the
-   * guarantee. Returns the undo.
-   */
-  onReleased(resource: string, listener: ReleaseListener, ticket?: string): () => void;
+  /** What this node tells the ticket. Best effort: the time to live is the guarantee. Returns the undo. */
+  onReleased(ticket: string, listener: ReleaseListener): () => void;
+  /** What it tells does not arrive, though nothing is known to be wrong. */
+  listenAnew(): void;
+  /** How long an answer takes; 0 before the first. */
+  readonly roundTripMs: number;
   /** Resolves when the first connection has been made or has failed. */
   met(): Promise<void>;
   close(): Promise<void>;

@@ -76,21 +76,23 @@ export interface ClaimQuestion extends GrantQuestion {
   readonly wait: Wait;
 }
 
-/** How long a node keeps a released lock for the first in the queue; also in queue.lua. */
-export const RESERVED_MS = 40;
 /** How long a node keeps a ticket that is not asked for again; also in claim.lua. */
 export const TICKET_MS = 90_000;
+/** For how long at most a node keeps, at once, a part of what one waits for; also in queue.lua. */
+export const LONGEST_PART_MS = 1_000;
 
 /** Since when a caller waits, by its wall clock, and for how long, by its monotonic one. */
 export interface Wait {
   readonly sinceMs: number;
   readonly waitedMs: number;
-  /** The name of its ticket among those of this process; none where it wants a single resource. */
-  readonly ticket?: string;
+  /** The name of its ticket among those of this process. */
+  readonly ticket: string;
+  /** For how long a node keeps for it what is free. */
+  readonly reserveMs: number;
 }
 
 export interface ReleaseQuestion extends Ownership {
-  /** Whether the next one in the queue is told. Not by an acquisition that gives back its part. */
+  /** Whether the first in the queue has it then. Not of an acquisition that gives back its part. */
   readonly tells: boolean;
   /**
    * The name of the ticket that won the lease: a node that did not grant it may have it still, or
@@ -121,8 +123,6 @@ interface VerbOf<Question extends Asked, Answer> {
   // At the beginning of ARGV, once for all requests of one call, which are alike in the first and
   // the last of these:
   ttlOf?(question: Question): number;
-  /** The ticket's name behind the inbox. */
-  ticketOf?(question: Question): string;
   /** Adds to ARGV what each request has of its own. */
   write(args: string[], question: Question, keys: Keys): void;
   /** Not called for the replies that are the same for all verbs: quarantined, failed. */
@@ -157,15 +157,16 @@ export const verbs = {
     script: "claim",
     needs: "admission",
     ttlOf,
-    ticketOf: ({ wait }) => wait.ticket ?? "",
-    write(args, { owner, label, wait }) {
+    write(args, { owner, label, wait }, { inbox }) {
       args.push(`${owner}|${label}${HAS_WAITERS}`, wholeMs(wait.sinceMs), wholeMs(wait.waitedMs));
+      args.push(inbox + wait.ticket, wholeMs(wait.reserveMs));
     },
     read(from, reply, { resources }) {
       if (typeof reply === "number") return granted(from, reply);
-      const [index, value, pttl, ticket] = list(reply, 4);
+      const [index, value, pttl, rank] = list(reply, 4);
       const held = readHeld(from.node, [index, value, pttl], resources);
-      return integer(ticket, 0) === 1 ? { ...held, hasTicket: true } : held;
+      const place = integer(rank, 0);
+      return place === 0 ? held : { ...held, place };
     },
   }),
 
@@ -205,7 +206,7 @@ export const verbs = {
   }),
 
   /**
-   * Compare-and-delete, then tells the next in the queue. Travels behind every earlier request on
+   * Compare-and-delete, then the first in the queue has it. Travels behind every earlier request on
    * the same connection, so it also gives back a grant that is still on its way; if the connection
    * was lost meanwhile it is sent again on the next one, however late. One that
    * the node refuses to execute is sent again for as long as the key could live.
@@ -222,37 +223,25 @@ export const verbs = {
   }),
 
   /** The caller waits no longer: its ticket and what is reserved for it go to the next. */
-  leave: verb<Asked & { readonly ticket?: string }, ReleaseBallot>({
+  leave: verb<Asked & { readonly ticket: string }, ReleaseBallot>({
     script: "release",
     needs: "nothing",
     again: (question) => question,
-    write(args, { ticket = "" }, keys) {
+    write(args, { ticket }, keys) {
       args.push(`~${keys.inbox}${ticket}|1`);
     },
     read: readReleased,
   }),
 
-  /**
-   * The first 64 in the queue are told, and ask again; the ticket of a process that stands still is
-   * gone. Late, it would take the places of those that wait by then: it is asked once only.
-   */
-  callRoll: verb<Asked, ReleaseBallot>({
-    script: "release",
-    needs: "nothing",
-    write(args) {
-      args.push("~|1");
-    },
-    read: readReleased,
-  }),
-
-  inspect: verb<Asked, InspectBallot>({
+  /** With a ticket: whether that still waits there; the token is not read then. */
+  inspect: verb<Asked & { readonly ticket?: string }, InspectBallot>({
     script: "inspect",
     needs: "admission",
-    write(args) {
-      args.push("");
+    write(args, { ticket }, { inbox }) {
+      args.push(ticket === undefined ? "" : inbox + ticket);
     },
-    read({ node }, reply) {
-      const [value, pttl, token] = list(reply, 3);
+    read({ node }, reply, { ticket }) {
+      const [value, pttl, token, waits] = list(reply, 4);
       const held = text(value) !== "" && !isReserved(text(value));
       return {
         kind: "seen",
@@ -263,13 +252,14 @@ export const verbs = {
         token: integer(token, 0),
         ...(text(value).endsWith(HAS_WAITERS) ? { hasWaiters: true } : {}),
         ...(isReserved(text(value)) ? { isReserved: true } : {}),
+        ...(ticket !== undefined && waits === 0 ? { isForgotten: true } : {}),
       };
     },
   }),
 
   /**
    * Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also
-   * deletes the lock key and tells the next in the queue.
+   * deletes the lock key, which the first in the queue has then.
    */
   raise: verb<Asked & { readonly token: number; readonly remove: "holder" | "nothing" }, RaiseBallot>({
     script: "raise",

@@ -32,16 +32,14 @@ const MAX_RESOURCES_PER_CALL = 1_024;
 export function endOfBatch(queue: readonly Request[], start: number): number {
   const first = queue[start];
   if (first === undefined) return start;
-  const { script, ttlOf, ticketOf } = first.verb;
+  const { script, ttlOf } = first.verb;
   const resources = first.question.resources.length;
   const ttlMs = ttlOf?.(first.question);
-  const ticket = ticketOf?.(first.question);
   const limit = Math.min(queue.length, start + MAX_REQUESTS_PER_CALL, start + Math.ceil(MAX_RESOURCES_PER_CALL / resources));
   let end = start + 1;
   for (; end < limit; end++) {
     const next = queue[end];
-    if (next?.verb.script !== script || next.question.resources.length !== resources) break;
-    if (ttlOf?.(next.question) !== ttlMs || ticketOf?.(next.question) !== ticket) break;
+    if (next?.verb.script !== script || next.question.resources.length !== resources || ttlOf?.(next.question) !== ttlMs) break;
   }
   return end;
 }
@@ -105,7 +103,6 @@ function encoded(batch: Batch, keys: Keys): EncodedCall {
   const named: string[] = needsAdmission ? [keys.node] : [];
   const args: string[] = [];
   if (verb.ttlOf !== undefined) args.push(String(verb.ttlOf(question)));
-  if (verb.ticketOf !== undefined) args.push(keys.inbox + verb.ticketOf(question));
   for (const each of batch) {
     for (const resource of each.question.resources) {
       named.push(keys.lock(resource));

@@ -213,6 +213,7 @@ function reporter(findings: Finding[], node: string): Report {
 
 const RESOURCE = "palisade:doctor";
 const TTL_MS = 2_000;
+const TICKET = ":doctor";
 /** A node's floor runs ahead of a counter by less: a token above it makes the node store one. */
 const AHEAD = 8;
 
@@ -226,16 +227,16 @@ export async function probeLock(node: RedisNode, clock: Clock, forMs: number): P
   ballots.push(granted);
   if (granted.kind === "granted") {
     // Refused, it gets a ticket and marks the lock, and the release then looks for waiters.
-    const wait = { sinceMs: clock.wallMs(), waitedMs: 0 };
+    const wait = { sinceMs: clock.wallMs(), waitedMs: 0, ticket: TICKET, reserveMs: TTL_MS };
     ballots.push(
       await node.ask("claim", { ...asking(), wait }),
       await node.ask("extend", mine),
-      await node.ask("inspect", { resources: [RESOURCE] }),
+      await node.ask("inspect", { resources: [RESOURCE], ticket: TICKET }),
     );
     ballots.push(await node.ask("seal", { ...mine, token: granted.token + AHEAD }));
   }
   const released = await node.ask("release", { ...mine, tells: true });
-  ballots.push(released, await node.ask("leave", { resources: [RESOURCE] }));
+  ballots.push(released, await node.ask("leave", { resources: [RESOURCE], ticket: TICKET }));
   ear.stop();
   const [cause] = ballots.flatMap((ballot) => (ballot.kind === "unreachable" && !ballot.unsent ? [ballot.cause] : []));
   if (cause !== undefined) return cause;

@@ -185,8 +185,16 @@ export class RedisNode implements LockNode {
     return this.#pipeline.ask(verb, question);
   }
 
-  onReleased(resource: string, listener: ReleaseListener, ticket = ""): () => void {
-    return this.#subscriptions.add(`${ticket} ${resource}`, listener);
+  onReleased(ticket: string, listener: ReleaseListener): () => void {
+    return this.#subscriptions.add(ticket, listener);
+  }
+
+  listenAnew(): void {
+    this.#subscriptions.again();
+  }
+
+  get roundTripMs(): number {
+    return this.#pipeline.roundTripMs;
   }
 
   met(): Promise<void> {
@@ -230,11 +238,8 @@ export class RedisNode implements LockNode {
   }
 }
 
-/**
- * What a node tells: 0 for the first or 1 for the backup, when that one asked, for which ticket and
- * resource.
- */
-const MESSAGE = /^([01])(\d{15})(.*)$/s;
+/** What a node tells: for how long it is reserved for another, when the ticket asked last, its word (queue.lua). */
+const MESSAGE = /^(\d+) (\d+)(:.*)$/;
 
 interface SubscriptionSettings extends ConnectSettings {
   readonly source: ServerSource;
@@ -263,17 +268,17 @@ export class Subscriptions {
     this.#settings = settings;
   }
 
-  /** What is told of `<ticket> <resource>`, until the returned function is called. */
-  add(topic: string, listener: ReleaseListener): () => void {
+  /** What the ticket is told, until the returned function is called. */
+  add(ticket: string, listener: ReleaseListener): () => void {
     if (this.#isClosed) return () => {};
     this.#client ??= this.#open();
-    const listeners = this.#listeners.get(topic) ?? new Set();
-    this.#listeners.set(topic, listeners.add(listener));
+    const listeners = this.#listeners.get(ticket) ?? new Set();
+    this.#listeners.set(ticket, listeners.add(listener));
     if (this.#isHeard) listener.listening();
     else this.#subscribe();
     return () => {
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(topic) === listeners) this.#listeners.delete(topic);
+      if (listeners.size === 0 && this.#listeners.get(ticket) === listeners) this.#listeners.delete(ticket);
     };
   }
 
@@ -294,7 +299,9 @@ export class Subscriptions {
       this.trouble = undefined;
       this.#subscribe();
     });
-    client.on("close", () => this.#lost());
+    client.on("close", () => {
+      if (this.#client === client) this.#lost();
+    });
     client.on("message", (message: string) => this.#told(message));
     client.connect().catch((error: unknown) => {
       this.trouble = causeOf(error);
@@ -327,11 +334,18 @@ export class Subscriptions {
     if (wasHeard) for (const listener of this.#everyone()) listener.deaf();
   }
 
+  /** Replaces a connection that is open and dead. */
+  again(): void {
+    if (this.#isClosed || !this.#isHeard) return;
+    this.#lost();
+    this.#client?.disconnect();
+    this.#client = this.#open();
+  }
+
   // Any client may publish on the channel: other messages are ignored.
   #told(message: string): void {
-    const [, rank, askedAtMs, topic = ""] = MESSAGE.exec(message) ?? [];
-    if (rank === undefined) return;
-    for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener.released(rank === "0" ? "first" : "backup", Number(askedAtMs));
+    const [, otherMs, askedAtMs, ticket = ""] = MESSAGE.exec(message) ?? [];
+    for (const listener of [...(this.#listeners.get(ticket) ?? [])]) listener.released(Number(otherMs), Number(askedAtMs));
   }
 
   #everyone(): readonly ReleaseListener[] {

@@ -47,6 +47,8 @@ const GRACE_MS = 1;
 const RELEASES_PER_REPLY = 64;
 /** A node that refuses releases is sent them again so often, whatever else it is asked. */
 const REFUSED_AGAIN_MS = 250;
+/** The mean of about so many is kept. */
+const ROUND_TRIPS = 8;
 const SILENCE_TIMEOUTS = 10;
 const SILENCE_MIN_MS = 500;
 
@@ -60,6 +62,8 @@ export class Pipeline {
   #refusedTimer: Timer | undefined;
   /** A node that goes on answering is not silent, however long the queue in front of a request. */
   #lastHeardAt = Number.NEGATIVE_INFINITY;
+  /** As measured, with the time in which this process was busy; 0 before the first answer. */
+  roundTripMs = 0;
   readonly #flush = (): void => this.#flushQueue();
 
   constructor(settings: PipelineSettings) {
@@ -154,6 +158,7 @@ export class Pipeline {
     const { node, pendingReleases } = this.#settings;
     if (!this.#settle(batch)) return;
     this.#lastHeardAt = this.#settings.clock.monotonicMs();
+    this.roundTripMs += (this.#lastHeardAt - batch.sentAt - this.roundTripMs) / (this.roundTripMs === 0 ? 1 : ROUND_TRIPS);
     let answer: ReturnType<typeof readCall>;
     try {
       answer = readCall(reply, batch.requests.length, batch.admission);

@@ -1,6 +1,6 @@
 // What a caller that waits has heard of the nodes, and what follows from it: a pure reducer, without
-// time. A node tells two callers of a release: the first in its queue, for which it keeps the lock, and
-// the one behind it, the backup, which looks whether the first one came.
+// time. Where what it wants is free, a node tells three callers: the first in its queue, for which it
+// keeps it, and the next and the last, which look when that reservation is over.
 
 /** One node, for this caller. */
 interface Ear {
@@ -8,11 +8,9 @@ interface Ear {
   readonly isListening: boolean;
   /** The caller has a ticket in its queue, for all that is known. */
   readonly hasTicket: boolean;
-  /** What it told since it was asked last. */
-  readonly told: Rank | undefined;
+  /** What it told since it was asked: for how many ms it is reserved for another; 0: for this caller. */
+  readonly otherMs: number | undefined;
 }
-
-export type Rank = "first" | "backup";
 
 /** By the node's index. */
 export type Heard = readonly Ear[];
@@ -22,26 +20,26 @@ export type News =
   | { readonly kind: "asking" }
   /** They refused; by node, whether it gave a ticket. undefined: it has not answered. */
   | { readonly kind: "refused"; readonly tickets: readonly (boolean | undefined)[] }
-  | { readonly kind: "told"; readonly node: number; readonly rank: Rank }
+  | { readonly kind: "told"; readonly node: number; readonly otherMs: number }
   | { readonly kind: "listening"; readonly node: number }
   | { readonly kind: "deaf"; readonly node: number };
 
 /**
  * - `turn`: a quorum is free and waits for this caller.
- * - `backup`: a quorum has told, and some serve another one first: look whether that one comes.
- * - `disagreement`: one node says that it is the first, and no quorum has told: should that last,
- *   the nodes do not agree on who is the first.
+ * - `first`: less than a quorum does so far. Should that last, its ticket has to be given again there.
+ * - a number: a quorum is free, and some serve another one for so many milliseconds: whether it comes
+ *   is worth a look then.
  * - `listening`: a quorum can tell now. What was published before is lost, and perhaps the tickets.
  * - `deaf`: a quorum would have told, and can no more.
  */
-export type Consequence = "turn" | "backup" | "disagreement" | "listening" | "deaf" | "none";
+export type Consequence = "turn" | "first" | number | "listening" | "deaf" | "none";
 
 /** Before anything was heard. */
 export function nothingHeard(nodes: number): Heard {
-  return new Array<Ear>(nodes).fill({ isListening: false, hasTicket: false, told: undefined });
+  return new Array<Ear>(nodes).fill({ isListening: false, hasTicket: false, otherMs: undefined });
 }
 
-/** Would a quorum tell this caller when it is the next one? */
+/** Would a quorum tell this caller when it is the first? */
 export function isToldByQuorum(heard: Heard, quorum: number): boolean {
   return count(heard, ({ hasTicket }) => hasTicket) >= quorum;
 }
@@ -56,7 +54,7 @@ export function hear(before: Heard, news: News, quorum: number): readonly [heard
 }
 
 function after(ear: Ear, news: News, node: number): Ear {
-  if (news.kind === "asking") return { ...ear, told: undefined };
+  if (news.kind === "asking") return { ...ear, otherMs: undefined };
   if (news.kind === "refused") {
     const given = news.tickets[node];
     return given === undefined ? ear : { ...ear, hasTicket: given && ear.isListening };
@@ -64,16 +62,16 @@ function after(ear: Ear, news: News, node: number): Ear {
   if (news.node !== node) return ear;
   if (news.kind === "listening") return { ...ear, isListening: true };
   if (news.kind === "deaf") return { ...ear, isListening: false, hasTicket: false };
-  // The ticket of the first is used up.
-  return news.rank === "first" ? { ...ear, told: "first", hasTicket: false } : { ...ear, told: ear.told ?? "backup" };
+  // The ticket of the first is spent.
+  return { ...ear, otherMs: news.otherMs, hasTicket: ear.hasTicket && news.otherMs > 0 };
 }
 
 /** Of what the nodes told until now. One alone may be late, with the lock held again on the others. */
 function consequenceOf(heard: Heard, quorum: number): Consequence {
-  const first = count(heard, ({ told }) => told === "first");
-  if (first >= quorum) return "turn";
-  if (count(heard, ({ told }) => told !== undefined) >= quorum) return "backup";
-  return first === 1 ? "disagreement" : "none";
+  const told = heard.flatMap(({ otherMs }) => otherMs ?? []).sort((a, b) => a - b);
+  const quorumMs = told[quorum - 1];
+  if (quorumMs === 0) return "turn";
+  return told[0] === 0 ? "first" : (quorumMs ?? "none");
 }
 
 function count(heard: Heard, holds: (ear: Ear) => boolean): number {

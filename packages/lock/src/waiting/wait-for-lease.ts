@@ -21,8 +21,6 @@ import { WakeUp } from "./wake-up.js";
 const MAX_AT_ONCE = 1_024;
 /** The one key of their queue. */
 const ALL = "";
-/** Callers of this process that want other sets and have tickets for one held resource. */
-const MAX_SETS = 256;
 
 export class AcquireCalls {
   readonly #locker: LockerState;
@@ -33,13 +31,6 @@ export class AcquireCalls {
    * ones would count as unanswered, be sent again, and add to the load that made them late.
    */
   readonly #atOnce = new LocalQueue(MAX_AT_ONCE);
-  /**
-   * By the held resource. A node keeps so many tickets of it; those without one poll, each in a
-   * script call of its own, until the nodes answer nobody in time. Only callers of several resources
-   * take part: those of a single one stand in one line here and share one ticket, while each set has
-   * a line and a ticket of its own.
-   */
-  readonly #sets = new LocalQueue(MAX_SETS);
 
   constructor(locker: LockerState, firstContact: FirstContact) {
     this.#locker = locker;
@@ -120,38 +111,24 @@ export class AcquireCalls {
   // one after the other each would queue up anew, and the process would never have its turn.
   async #contend(line: string, request: LeaseRequest, budget: WaitBudget): Promise<HeldLease> {
     const { resources } = request;
-    const { callers, policy, wantedByOthers } = this.#locker;
+    const { callers, clock, policy } = this.#locker;
+    const waiting = { budget, looks: this.#looks, beganAt: clock.monotonicMs() };
     const since = callers.sinceOf(line);
-    const waiting = { budget, looks: this.#looks, since };
-    // Where others are known to wait, the first request asks for a ticket behind theirs.
-    const isQueue = since !== undefined || (budget.leftMs > 0 && wantedByOthers.hasOneOf(resources));
-    let wakeUp = isQueue ? new WakeUp(this.#locker, resources, waiting) : undefined;
+    let wakeUp = since && new WakeUp(this.#locker, resources, { ...waiting, since });
     let lease: HeldLease | undefined;
-    let refusedFor: string | undefined;
     try {
       for (let tries = 1; ; tries++) {
         const outcome = await this.#acquire(request, budget, wakeUp);
         if (outcome instanceof HeldLease) {
           lease = outcome;
-          wakeUp?.won();
           return lease;
         }
         callers.noteLoss(line, outcome);
         if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, this.#locker);
-        const held = heldOf(outcome);
-        if (resources.length > 1 && held !== undefined && held !== refusedFor) {
-          if (refusedFor !== undefined) this.#sets.leave(refusedFor);
-          refusedFor = undefined;
-          const isTurn = this.#sets.tryEnter(held) || (await hasTurn(this.#sets, held, budget));
-          if (isTurn) refusedFor = held;
-          budget.check(resources);
-          if (!isTurn && budget.isOver) throw lossError(resources, outcome, this.#locker);
-        }
         wakeUp ??= new WakeUp(this.#locker, resources, waiting);
         await wakeUp.sleep(outcome);
       }
     } finally {
-      if (refusedFor !== undefined) this.#sets.leave(refusedFor);
       const hasSuccessor = callers.leave(line, lease === undefined ? wakeUp?.since : undefined);
       wakeUp?.stop(lease !== undefined || hasSuccessor);
     }
@@ -204,12 +181,6 @@ export class AcquireCalls {
     }
     return new HeldLease(this.#locker, won, request);
   }
-}
-
-/** The resource that others have. */
-function heldOf({ ballots }: Lost): string | undefined {
-  for (const ballot of ballots) if (ballot.kind === "held") return ballot.resource;
-  return undefined;
 }
 
 function nameOf(error: unknown): string {

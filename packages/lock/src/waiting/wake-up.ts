@@ -1,24 +1,28 @@
 // When a caller that waits for a held resource asks again. With a ticket on a quorum of nodes that
-// can tell it, it sleeps until a quorum tells that it is the next one; a look at one node now and
-// then, and asking now and then, make up for what was not told. Without, all nodes are polled. What
-// the nodes told is kept by heard.ts. At the end: all delays of waiting, pure; chance comes in as a
-// number from 0 to 1.
+// can tell it, it sleeps until a quorum tells that what it wants is reserved for it; a look at one node
+// now and then, and when the time of the holder or of a reservation is over, and asking now and then,
+// make up for what was not told. Without, all nodes are polled. What the nodes told is kept by heard.ts.
+// At the end: all delays of waiting, pure; chance comes in as a number from 0 to 1.
 import { createHash } from "node:crypto";
 import type { Since } from "../lease/local-queue.js";
 import { type LockerState, type Lost, retryAfterMs } from "../lease/state.js";
-import { RESERVED_MS, TICKET_MS, type Wait } from "../protocol/verbs.js";
+import { LONGEST_PART_MS, TICKET_MS, type Wait } from "../protocol/verbs.js";
 import { hear, isToldByQuorum, type News, nothingHeard } from "./heard.js";
 import type { LookTimer, WaitBudget } from "./wait-budget.js";
 
 /** Timers have whole milliseconds, and may fire by a part of one too early. */
 const TIMER_MS = 1;
+/** What was published before an answer was sent comes within so long. */
+const NEWS_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
 
 interface Waiting {
   readonly budget: WaitBudget;
   readonly looks: LookTimer;
+  /** When it was the first of its process. */
+  readonly beganAt: number;
   /** Left by the caller before. */
-  readonly since?: Since | undefined;
+  readonly since?: Since;
 }
 
 export class WakeUp {
@@ -35,55 +39,57 @@ export class WakeUp {
   #askAt = NEVER;
   #lookAt = NEVER;
   #failures = 0;
+  #reserveMs = 0;
   /** The nodes may have tickets of it. */
   #hasAsked: boolean;
   /** When it asked the last time, by the clock of `#sinceMs`; no two times alike. */
   #askedAtMs = 0;
-  /** It asks without having been told: those that were told of a release have not come. */
-  #queueStandsStill = false;
 
-  constructor(locker: LockerState, resources: readonly string[], { budget, looks, since }: Waiting) {
+  constructor(locker: LockerState, resources: readonly string[], { budget, looks, beganAt, since }: Waiting) {
+    const { clock, onMembers } = locker;
     this.#locker = locker;
     this.#budget = budget;
     this.#looks = looks;
     this.#resources = resources;
     this.#ticket = ticketOf(resources);
-    this.#sinceMs = since?.sinceMs ?? locker.clock.wallMs();
-    this.#beganAt = since?.beganAt ?? locker.clock.monotonicMs();
+    this.#beganAt = since?.beganAt ?? beganAt;
+    this.#sinceMs = since?.sinceMs ?? Math.round(clock.wallMs() - (clock.monotonicMs() - beganAt));
     this.#hasAsked = since !== undefined;
     this.#listen();
-    locker.onMembers.add(this.#moved);
+    onMembers.add(this.#moved);
   }
 
   /** The nodes are about to be asked. */
   asking(): Wait {
+    const { nodes, policy } = this.#locker;
     this.#hear({ kind: "asking" });
     this.#askAt = NEVER;
     this.#lookAt = NEVER;
     this.#hasAsked = true;
-    const waitedMs = Math.round(this.#locker.clock.monotonicMs() - this.#beganAt);
-    this.#askedAtMs = Math.max(this.#askedAtMs + 1, this.#sinceMs + waitedMs);
-    return { sinceMs: this.#sinceMs, waitedMs: this.#askedAtMs - this.#sinceMs, ticket: this.#ticket };
+    this.#askedAtMs = Math.max(this.#askedAtMs + 1, this.#sinceMs + Math.round(this.#waitedMs));
+    this.#reserveMs = reserveMs(
+      nodes.map(({ roundTripMs }) => roundTripMs),
+      policy,
+    );
+    return { sinceMs: this.#sinceMs, waitedMs: this.#askedAtMs - this.#sinceMs, ticket: this.#ticket, reserveMs: this.#reserveMs };
   }
 
   /** Sleeps until it is worth asking again. */
   async sleep(lost: Lost): Promise<void> {
     const { nodes, policy } = this.#locker;
     const ballots = nodes.map(({ name }) => lost.ballots.find(({ node }) => node === name));
-    const tickets = ballots.map((ballot) => (ballot === undefined ? undefined : ballot.kind === "held" && ballot.hasTicket === true));
+    const tickets = ballots.map((ballot) => (ballot === undefined ? undefined : ballot.kind === "held" && ballot.place !== undefined));
     this.#hear({ kind: "refused", tickets });
     // Held by others on all nodes that answered: they will tell, or run out. Anything else (this
     // caller had part of it, too few answered, it took too long) may change in a moment, but may
-    // also be this caller's own doing: back off, further each time. Of several that found it free at
-    // once each may have had a part: one of them has it soon, and how it was found stays.
+    // also be this caller's own doing: back off, further each time.
     const isPlainlyHeld = lost.reason === "held" && lost.grants === 0;
-    if (isPlainlyHeld && isToldByQuorum(this.#heard, policy.quorum)) this.#queueStandsStill = await this.#watch(lost);
-    else if (isPlainlyHeld) this.#queueStandsStill = await this.#poll(lost);
-    else await this.#poll(lost, ++this.#failures);
+    if (isPlainlyHeld && isToldByQuorum(this.#heard, policy.quorum)) await this.#watch(lost);
+    else await this.#poll(lost, isPlainlyHeld ? 0 : ++this.#failures);
   }
 
-  /** Sleeps until it is time to ask all nodes again, or news came; true if none came. */
-  async #poll(lost: Lost, failures = 0): Promise<boolean> {
+  /** Sleeps until it is time to ask all nodes again, or news came. */
+  async #poll(lost: Lost, failures: number): Promise<void> {
     const { clock, policy } = this.#locker;
     let forMs = safetyPollMs(policy.retry, clock.random());
     if (failures > 0) forMs = Math.min(forMs, backOffMs(failures, policy.retry, clock.random()));
@@ -91,70 +97,70 @@ export class WakeUp {
     if (freeInMs !== undefined) forMs = Math.min(forMs, afterExpiryMs(freeInMs, clock.random()));
     const news = Math.min(this.#askAt, this.#lookAt) - clock.monotonicMs();
     await this.#budget.sleep(Math.max(0, Math.min(forMs, news)));
-    return this.#isUnprompted();
   }
 
   // Looks at one of the nodes, in turn, and returns when nobody holds it any more, or somebody who
-  // would not tell; when a quorum has told that this is the next one; and in time for its tickets.
+  // would not tell; when it was told to ask; when its ticket is gone; and in time for its tickets.
   // Wakes at the earliest of four moments:
-  //   endsAt       its tickets are to be asked for again;
-  //   #askAt       it was told to ask (`#hear`);
-  //   free.lookAt  what was seen may be free by now (`#whenFree`); or #lookAt: as the backup it looks
-  //                whether the first in the queue came;
-  //   routineAt    nothing was told for long.
-  // The first two end it, the others look. The answer: whether the queue stands still.
-  async #watch(lost: Lost): Promise<boolean> {
+  //   endsAt     its tickets are to be asked for again, and the part of a set to be kept again;
+  //   #askAt     it was told to ask (`#hear`);
+  //   freeAt     what was seen may be free by now; or #lookAt: what was told to be reserved for another;
+  //   routineAt  nothing was told for long.
+  // The first two end it, the others look.
+  async #watch(lost: Lost): Promise<void> {
     const { clock, nodes, policy } = this.#locker;
-    const resource = lost.ballots.find((ballot) => ballot.kind === "held")?.resource ?? "";
-    const seeing = [...nodes];
-    let free = this.#whenFree(isReservedIn(lost), retryAfterMs(lost, policy) ?? NEVER);
-    const endsAt = clock.monotonicMs() + refreshMs(clock.random());
-    let routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
-    let standsStill = false;
+    const isSet = this.#resources.length > 1;
+    const refusals = lost.ballots.filter((ballot) => ballot.kind === "held");
+    const resource = refusals[0]?.resource ?? "";
+    const place = Math.min(...refusals.map((ballot) => ballot.place ?? NEVER));
+    const freeAfter = (isReserved: boolean, heldMs: number): number =>
+      clock.monotonicMs() +
+      (isReserved
+        ? afterReservationMs(2 * this.#reserveMs, clock.random())
+        : afterExpiryMs(heldMs, clock.random()) + laterAtExpiryMs(place, clock.random()));
+    const routineAfter = (): number => clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
+    const seeing = [...nodes.keys()];
+    const endsInMs = isSet ? keepAgainMs(this.#waitedMs, this.#reserveMs) : refreshMs(clock.random());
+    const endsAt = clock.monotonicMs() + endsInMs;
+    let freeAt = freeAfter(
+      refusals.some(({ isReserved }) => isReserved),
+      retryAfterMs(lost, policy) ?? NEVER,
+    );
+    let routineAt = routineAfter();
     while (seeing.length > 0) {
-      const now = clock.monotonicMs();
-      const dueAt = Math.min(this.#askAt, endsAt);
-      const lookAt = Math.min(this.#lookAt, free.lookAt);
-      const moment = await this.#looks.sleep(this.#budget, routineAt, Math.max(0, Math.min(dueAt, lookAt) - now));
+      const dueAt = Math.min(this.#askAt, endsAt, this.#lookAt, freeAt);
+      const moment = await this.#looks.sleep(this.#budget, routineAt, Math.max(0, dueAt - clock.monotonicMs()));
       const later = clock.monotonicMs() + TIMER_MS;
-      standsStill = this.#isUnprompted();
-      if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) break;
-      if (moment === undefined && later < Math.min(this.#lookAt, free.lookAt)) continue;
-      const isBackup = later >= this.#lookAt;
-      const index = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
+      if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
+      if (moment === undefined && later < Math.min(this.#lookAt, freeAt)) continue;
+      // What a set was told of may be another of its resources than the one that it sees.
+      if (isSet && later >= this.#lookAt) return;
       this.#lookAt = NEVER;
-      const ballot = await seeing[index]?.ask("inspect", { resources: [resource] });
-      routineAt = clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
+      const at = (moment ?? Math.floor(clock.random() * nodes.length)) % seeing.length;
+      const node = seeing[at] ?? 0;
+      const ballot = await nodes[node]?.ask("inspect", { resources: [resource], ticket: this.#ticket });
+      routineAt = routineAfter();
       if (ballot?.kind !== "seen") {
-        seeing.splice(index, 1);
+        seeing.splice(at, 1);
         continue;
       }
-      // Neither the first nor the second in the queue has come. Of a holder whose time ran out no
-      // process was told.
-      standsStill = ballot.holder === null && !isBackup && !free.isAtEnd;
+      if (ballot.isForgotten) return this.#listenAnew(node);
       const isReserved = ballot.isReserved === true;
-      if (!isReserved && (ballot.holder === null || !ballot.hasWaiters)) break;
-      free = this.#whenFree(isReserved, ballot.remainingMs ?? 0);
+      if (!isReserved && (ballot.holder === null || !ballot.hasWaiters)) return;
+      freeAt = freeAfter(isReserved, ballot.remainingMs ?? 0);
     }
-    return standsStill;
   }
 
-  /** Asks although it was told nothing: should it win, those that were told have not come. */
-  #isUnprompted(): boolean {
-    return this.#locker.clock.monotonicMs() + TIMER_MS < Math.min(this.#askAt, this.#lookAt);
+  /** A node has told this caller, which is on its way; or it has, and the way to here is dead. */
+  async #listenAnew(node: number): Promise<void> {
+    const isTold = (index: number): boolean => this.#heard[index]?.otherMs !== undefined;
+    if (!isTold(node)) await this.#budget.sleep(NEWS_MS);
+    if (isTold(node) || this.#budget.isOver) return;
+    for (const [i, each] of this.#locker.nodes.entries()) if (!isTold(i)) each.listenAnew();
   }
 
-  /**
-   * When to look at what was seen to be held now for so long: a moment before its end, and at its
-   * end. Held a moment before, it has run out; else it was released, and those that were told have
-   * not come. What is released between the two is reserved at its end.
-   */
-  #whenFree(isReserved: boolean, inMs: number): { readonly lookAt: number; readonly isAtEnd: boolean } {
-    const { clock } = this.#locker;
-    const now = clock.monotonicMs();
-    if (isReserved) return { lookAt: now + afterExpiryMs(afterReservationMs(), clock.random()), isAtEnd: false };
-    const isAtEnd = inMs <= beforeExpiryMs();
-    return { lookAt: now + (isAtEnd ? afterExpiryMs(inMs, clock.random()) : inMs - beforeExpiryMs()), isAtEnd };
+  get #waitedMs(): number {
+    return this.#locker.clock.monotonicMs() - this.#beganAt;
   }
 
   /** For the next caller of this process that wants the same; undefined: the nodes were not asked. */
@@ -162,45 +168,32 @@ export class WakeUp {
     return this.#hasAsked ? { sinceMs: this.#sinceMs, beganAt: this.#beganAt } : undefined;
   }
 
-  /**
-   * The caller has the lock. If it had found it free, the first in the queue and the second one
-   * stand still, and perhaps more behind them: each would cost another look.
-   */
-  won(): void {
-    if (this.#queueStandsStill) this.#tellAll("callRoll");
-  }
-
   /** `isUsed`: the caller has the lock, or another one of its process goes on in its stead. */
   stop(isUsed: boolean): void {
-    this.#locker.onMembers.delete(this.#moved);
+    const { inFlight, nodes, onMembers } = this.#locker;
+    onMembers.delete(this.#moved);
     this.#stopListening();
-    if (!isUsed && this.#hasAsked) this.#tellAll("leave");
-  }
-
-  #tellAll(verb: "leave" | "callRoll"): void {
-    const { inFlight, nodes } = this.#locker;
+    if (isUsed || !this.#hasAsked) return;
     const question = { resources: this.#resources, ticket: this.#ticket };
     for (const node of nodes) {
       inFlight.begin();
-      void node.ask(verb, question).then(() => inFlight.end());
+      void node.ask("leave", question).then(() => inFlight.end());
     }
   }
 
   #listen(): void {
     const { nodes } = this.#locker;
     this.#heard = nothingHeard(nodes.length);
-    for (const resource of this.#resources) {
-      for (const [index, node] of nodes.entries()) {
-        const listener = {
-          released: (rank: "first" | "backup", askedAtMs: number) => {
-            // Of what it asked before: other nodes told so earlier, and it has asked this one again since.
-            if (askedAtMs === this.#askedAtMs) this.#hear({ kind: "told", node: index, rank });
-          },
-          listening: () => this.#hear({ kind: "listening", node: index }),
-          deaf: () => this.#hear({ kind: "deaf", node: index }),
-        };
-        this.#stops.push(node.onReleased(resource, listener, this.#ticket));
-      }
+    for (const [index, node] of nodes.entries()) {
+      const listener = {
+        released: (otherMs: number, askedAtMs: number) => {
+          // Of what it asked before: other nodes told so earlier, and it has asked this one again since.
+          if (askedAtMs === this.#askedAtMs) this.#hear({ kind: "told", node: index, otherMs });
+        },
+        listening: () => this.#hear({ kind: "listening", node: index }),
+        deaf: () => this.#hear({ kind: "deaf", node: index }),
+      };
+      this.#stops.push(node.onReleased(this.#ticket, listener));
     }
   }
 
@@ -225,14 +218,14 @@ export class WakeUp {
     if (consequence === "turn") {
       this.#failures = 0;
       this.#askWithin(0);
-    } else if (consequence === "backup") {
-      this.#askAt = NEVER;
-      const inMs = backupDelayMs(clock.random());
-      this.#lookAt = Math.min(this.#lookAt, clock.monotonicMs() + inMs);
-      this.#budget.wakeWithin(inMs);
-    } else if (consequence === "disagreement") this.#askWithin(disagreementDelayMs(clock.random()));
+    } else if (consequence === "first") this.#askWithin(afterReservationMs(this.#reserveMs, clock.random()));
     else if (consequence === "listening") this.#askWithin(0);
     else if (consequence === "deaf") this.#askWithin(safetyPollMs(policy.retry, clock.random()));
+    else if (consequence !== "none") {
+      const inMs = afterReservationMs(consequence, clock.random());
+      this.#lookAt = clock.monotonicMs() + inMs;
+      this.#budget.wakeWithin(inMs);
+    }
   }
 
   #askWithin(inMs: number): void {
@@ -242,49 +235,53 @@ export class WakeUp {
 }
 
 /**
- * Callers of one process that want other sets of resources have tickets of their own: what one
- * gives up or wins must not be another's. For the same set the same: a new one replaces the old.
+ * Callers of one process that want other resources have tickets of their own: what one gives up or
+ * wins must not be another's. For the same the same: a new one replaces the old. The first
+ * character tells the nodes that it is for several (queue.lua).
  */
 function ticketOf(resources: readonly string[]): string {
-  if (resources.length === 1) return "";
-  const set = JSON.stringify([...resources].sort());
-  return `:${createHash("sha256").update(set).digest("base64url").slice(0, 11)}`;
+  const word = createHash("sha256")
+    .update(JSON.stringify([...resources].sort()))
+    .digest("base64url");
+  return `:${resources.length > 1 ? "&" : ""}${word.slice(0, 11)}`;
 }
 
-function isReservedIn({ ballots }: Lost): boolean {
-  return ballots.some((ballot) => ballot.kind === "held" && ballot.isReserved);
+const SHORTEST_RESERVATION_MS = 40;
+const RESERVATION_MARGIN_MS = 10;
+
+/**
+ * For how long a node is to reserve for a caller what is free: the message and the claim take one round
+ * trip, and as much again is for a busy process. That of the quorum's slowest node counts.
+ */
+export function reserveMs(roundTripsMs: readonly number[], { quorum, nodeTimeoutMs }: { quorum: number; nodeTimeoutMs: number }): number {
+  const slowestMs = [...roundTripsMs].sort((a, b) => a - b)[quorum - 1] ?? 0;
+  return Math.ceil(Math.max(SHORTEST_RESERVATION_MS, Math.min(nodeTimeoutMs, 2 * slowestMs + RESERVATION_MARGIN_MS)));
+}
+
+/** When one looks whether those that it is reserved for have come. */
+export function afterReservationMs(reservedMs: number, chance: number): number {
+  return reservedMs + 5 + 10 * chance;
+}
+
+/** How many in the queue look at once when a holder's time is over; those behind them come later. */
+const FIRST_AT_EXPIRY = 3;
+
+export function laterAtExpiryMs(place: number, chance: number): number {
+  return place <= FIRST_AT_EXPIRY ? 0 : 20 + Math.min(2_000, 2 * place) * chance;
+}
+
+/**
+ * When a caller of several asks again, for a part to be kept once more: when a node does that (queue.lua),
+ * which keeps it for a quarter of the time that it has waited, and then lets others have it for longer.
+ */
+export function keepAgainMs(waitedMs: number, reservedMs: number): number {
+  return 4 * Math.max(4 * reservedMs, Math.min(LONGEST_PART_MS, waitedMs / 4));
 }
 
 /** The bounds of a back-off. */
 interface BackOff {
   readonly minDelayMs: number;
   readonly maxDelayMs: number;
-}
-
-/** After which nodes that tell different waiters that they are first are asked all the same. */
-export function disagreementDelayMs(chance: number): number {
-  return RESERVED_MS * (0.4 + 0.3 * chance);
-}
-
-/** When the one behind the first in the queue looks whether that one came. */
-export function backupDelayMs(chance: number): number {
-  return RESERVED_MS * (1.2 + 0.3 * chance);
-}
-
-/**
- * When a waiter that was refused because the lock was reserved looks whether it was taken: late,
- * since one that was told comes first.
- */
-export function afterReservationMs(): number {
-  return 3 * RESERVED_MS;
-}
-
-/**
- * How long before a holder's time is over a waiter looks whether it is held still. A release after
- * that look is seen at the end, by its reservation.
- */
-export function beforeExpiryMs(): number {
-  return RESERVED_MS / 2;
 }
 
 /** When a waiter asks again so that its tickets stay. */

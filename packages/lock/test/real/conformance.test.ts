@@ -78,11 +78,19 @@ class RealServer implements Server {
         const [leftMs, kind] = await Promise.all([this.#client.pttl(key), this.#client.type(key)]);
         return {
           key,
-          value: kind === "hash" ? sorted(await this.#client.hgetall(key)) : ((await this.#client.get(key)) ?? ""),
+          value: await this.#valueOf(key, kind),
           leftMs,
         };
       }),
     );
+  }
+
+  async #valueOf(key: string, kind: string): Promise<StoredKey["value"]> {
+    if (kind === "hash") return sorted(await this.#client.hgetall(key));
+    if (kind !== "zset") return (await this.#client.get(key)) ?? "";
+    const members = await this.#client.zrange(key, "0", "-1");
+    const scored = await Promise.all(members.map(async (member) => [member, (await this.#client.zscore(key, member)) ?? ""] as const));
+    return sorted(Object.fromEntries(scored));
   }
 
   close(): void {

@@ -85,7 +85,7 @@ test("W1 the first process in the queue stands still: the next one has the lock 
   redis: { urls: nodes, namespace },
 }) => {
   const reader = new Redis(nodes[0] ?? "");
-  const queued = (count: number) => until(async () => (await reader.hlen(`{${namespace}}:queue:r`)) === count, `${count} wait`, 20_000);
+  const queued = (count: number) => until(async () => (await reader.zcard(`{${namespace}}:queue:r`)) === count, `${count} wait`, 20_000);
   try {
     const lease = await shared().acquire("r", { renew: true });
     const first = child("wait", { ttlMs: 10_000, nodeTimeoutMs: 5_000, retry });

@@ -7,7 +7,7 @@ export class Unsupported extends Error {
   }
 }
 
-// The data of one simulated Redis server: strings that may expire, and hashes. Every call passes
+// The data of one simulated Redis server: strings that may expire, hashes, and sorted sets. Every call passes
 // the server's time; like Redis, a script sees one time from start to end.
 export type Hash = Map<string, string>;
 
@@ -212,7 +212,34 @@ function pubsub({ host }: Execution, [what, ...channels]: readonly string[]): Re
   return channels.flatMap((channel) => [channel, host.listeners(channel)]);
 }
 
+/** The members of a sorted set, which is kept as a hash of scores, from the lowest. */
+function ranked({ memory, nowMs }: Execution, key: string): readonly string[] {
+  const scores = [...(memory.hash(key, nowMs) ?? [])];
+  return scores.sort(([a, one], [b, other]) => Number(one) - Number(other) || (a < b ? -1 : 1)).map(([member]) => member);
+}
+
+function zrange(execution: Execution, [key = "", from = "", to = ""]: readonly string[]): Reply {
+  const [first, last] = [integerIn(from), integerIn(to)];
+  return ranked(execution, key).slice(first, last === -1 ? undefined : last + 1);
+}
+
+function hdel({ memory, nowMs }: Execution, [key = "", ...fields]: readonly string[]): Reply {
+  const hash = memory.hash(key, nowMs);
+  const removed = fields.filter((field) => hash?.delete(field)).length;
+  if (hash?.size === 0) memory.delete(key);
+  return removed;
+}
+
 export const commands: Commands = {
+  ZADD: taking(3, (execution, [key = "", score = "", member = ""]) => hset(execution, [key, member, String(integerIn(score))])),
+  ZREM: taking({ least: 2 }, hdel),
+  ZCARD: taking(1, ({ memory, nowMs }, [key = ""]) => memory.hash(key, nowMs)?.size ?? 0),
+  ZSCORE: taking(2, ({ memory, nowMs }, [key = "", member = ""]) => memory.hash(key, nowMs)?.get(member) ?? null),
+  ZRANK: taking(2, (execution, [key = "", member = ""]) => {
+    const rank = ranked(execution, key).indexOf(member);
+    return rank < 0 ? null : rank;
+  }),
+  ZRANGE: taking(3, zrange),
   GET: taking(1, ({ memory, nowMs }, [key = ""]) => memory.get(key, nowMs) ?? null),
   SET: taking({ least: 2 }, set),
   APPEND: taking(2, append),
@@ -233,12 +260,7 @@ export const commands: Commands = {
   }),
   HGETALL: taking(1, ({ memory, nowMs }, [key = ""]) => [...(memory.hash(key, nowMs) ?? [])].flat()),
   HSET: taking({ least: 3 }, hset),
-  HDEL: taking({ least: 2 }, ({ memory, nowMs }, [key = "", ...fields]) => {
-    const hash = memory.hash(key, nowMs);
-    const removed = fields.filter((field) => hash?.delete(field)).length;
-    if (hash?.size === 0) memory.delete(key);
-    return removed;
-  }),
+  HDEL: taking({ least: 2 }, hdel),
   TIME: taking(0, ({ nowMs }) => [String(Math.floor(nowMs / 1_000)), String((nowMs % 1_000) * 1_000)]),
   INFO: taking(1, ({ host }, [section = ""]) => host.info(section)),
   PUBLISH: taking(2, ({ host }, [channel = "", news = ""]) => host.publish(channel, news)),

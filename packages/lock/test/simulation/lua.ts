@@ -242,14 +242,10 @@ export const globals: Readonly<Record<string, Value>> = {
     min: (...values) => Math.min(...values.map(operand)),
     floor: (value) => Math.floor(operand(value)),
   }),
-  table: functionsIn({
-    // Of strings of plain characters the order is the same.
-    sort(value) {
-      if (!(value instanceof Table) || value.list.some((item) => typeof item !== "string"))
-        throw new Unsupported("a sort of other than strings");
-      value.list.sort();
-      return undefined;
-    },
+  // Of lists of strings.
+  cjson: functionsIn({
+    encode: (value) => JSON.stringify((value as Table).list),
+    decode: (value) => new Table(JSON.parse(textOf(value)) as string[]),
   }),
   tonumber: (value) => (typeof value === "string" ? numberIn(value) : typeof value === "number" ? value : undefined),
   tostring: (value) => (value === undefined || typeof value === "boolean" ? String(value ?? "nil") : textOf(value)),

@@ -3,7 +3,6 @@
 // time.
 
 import { createHash } from "node:crypto";
-import { RESERVED_MS } from "#lock/protocol/verbs.js";
 import { scripts } from "#lock/redis/lua.generated.js";
 import { type Commands, commands, type Execution, execute, Memory, RedisError, type Reply, Status, Unsupported } from "./commands.js";
 import { first, LuaError, Table, truthy, type Value } from "./lua.js";
@@ -52,11 +51,6 @@ export interface Executed {
 
 /** Names of the lock's scripts by text. */
 const names = new Map(Object.entries(scripts).map(([name, text]) => [text as string, name as ScriptName]));
-
-/** A script that reserves for longer is the same script. */
-function nameOf(text: string): ScriptName | undefined {
-  return names.get(text.replace(/(?<=local RESERVED_MS = )\d+/, String(RESERVED_MS)));
-}
 
 export class SimServer {
   readonly name: string;
@@ -145,7 +139,7 @@ export class SimServer {
     let script = this.#bySource.get(source);
     if (script === undefined) {
       const { edit } = this.#settings;
-      script = compile(source, (text) => edit?.(nameOf(text), text) ?? text);
+      script = compile(source, (text) => edit?.(names.get(text), text) ?? text);
       this.#bySource.set(source, script);
       this.#scripts.set(script.sha, script);
     }
@@ -232,7 +226,7 @@ export class SimServer {
     };
     const executed: Executed = {
       server: this,
-      name: nameOf(script.text),
+      name: names.get(script.text),
       keys,
       args,
       reply: script.run(execution, keys, args),

@@ -26,6 +26,8 @@ export class ScriptedNode implements LockNode {
   readonly releases: ReleaseQuestion[] = [];
   now = "e1";
   onReleased = notScripted;
+  listenAnew = notScripted;
+  roundTripMs = 0;
   close = notScripted;
   readonly answers: Scripted;
 

@@ -8,12 +8,18 @@
 --        value, its PTTL }
 -- Note   What is reserved for the owner `mine` is free.
 --@include counter
+
+-- As having waiters: its release has to look for them. Where that fails, the request is refused all
+-- the same.
+local function mark(lock, value)
+  if string.byte(value, -1) ~= 10 and string.find(value, '|', 1, true) then
+    redis.pcall('APPEND', lock, '\n')
+  end
+end
+
 local function taken(key, first)
   local value = call('GET', KEYS[key])
-  if string.byte(value, -1) ~= 10 and string.find(value, '|', 1, true) then
-    -- Marks the lock as having waiters. Where that fails, the request is refused all the same.
-    redis.pcall('APPEND', KEYS[key], '\n')
-  end
+  mark(KEYS[key], value)
   return { (key - first) / 2 + 1, value, call('PTTL', KEYS[key]) }
 end
 

@@ -1,93 +1,122 @@
--- What   The queue of the processes that wait for a resource: one ticket each, first come, first
---        told. When the lock becomes free it is reserved for a moment for the ticket that is told,
---        as a lock of its name, which anyone else is refused for; the next one is told that it may
---        have to step in. Callers of one process that want other sets of resources have tickets of
---        their own: <inbox>:<word of the set>, or the inbox alone for a single resource.
+-- What   The queue of those that wait for a resource, and its one rule: a free lock with a queue
+--        belongs to the first in it. Whoever makes this node notice that a lock is free hands it
+--        over: it is reserved for a moment for the first, as a lock of its name, which anyone else
+--        is refused for. The first is told; the next and the last are told as well, and look when
+--        the reservation is over: they find out if the first stands still.
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own
--- Reply  none of its own; an inbox hears "<rank: 0, or 1 for the next one><when it last asked, by
---        its clock><ticket behind the inbox> <resource>"
--- Note   The queue is a hash of tickets: since when it waits, when it last asked, and the same by the
---        client's clock, 15 digits of milliseconds each. A process that does not listen is passed
---        over. A reservation names the owner ~<ticket>.
---        A waiter heeds only what is told of its last question: when it asked is told by its own
---        clock, unchanged, and no two of its questions have one time. What other nodes still tell
---        of an earlier question is thereby known to be stale (wake-up.ts).
+-- Reply  none of its own; an inbox hears "<for how many ms it is reserved for another; 0: for you>
+--        <when you asked last, by your clock><word of the ticket>"
+-- Note   {ns}:queue:<resource> is a sorted set: tickets, since when they wait. A ticket is named
+--        <inbox>:<word>; the word of a set of resources begins with &. {ns}:ticket:<ticket> is a hash:
+--          asked    when it asked last: a waiter heeds only what is told of its last question
+--          reserve  for how many ms to reserve for it
+--          locks    of a set: the keys of its locks, as JSON
+--          again    of a set: when a part of it may be kept again
+--        A ticket is spent when all of it is reserved; its next claim puts it back in its place. A set
+--        is served when all of it is free. Where it is the first in all of its queues, what is free of
+--        it is kept until the rest is, so nobody that it waits for waits for it: for a quarter of
+--        the time that it has waited, after which others have it for three times as long.
+--        A reservation names the owner ~<ticket>.
 --@include start
--- Also in protocol/verbs.ts.
-local RESERVED_MS = 40
+-- A set that waits costs each hand-over in front of it so many reads: those behind are skipped.
+local MOST_SETS = 16
+local LONGEST_PART_MS = 1000
 
 -- No namespace has a brace, so the first one closes the tag.
 local function named(lock, kind, rest)
   return sub(lock, 1, string.find(lock, '}', 1, true) + 1) .. kind .. rest
 end
 
-local function resourceOf(lock)
-  return sub(lock, string.find(lock, '}', 1, true) + 7)
-end
-
 local function queueOf(lock)
-  return named(lock, 'queue:', resourceOf(lock))
+  return named(lock, 'queue:', sub(lock, string.find(lock, '}', 1, true) + 7))
 end
 
--- How many hear it.
-local function tell(lock, ticket, rank)
-  local inbox, asked = string.match(ticket, '^[^:]*'), sub(call('HGET', queueOf(lock), ticket), 31)
-  return call('PUBLISH', named(lock, 'inbox:', inbox), rank .. asked .. sub(ticket, #inbox + 1) .. ' ' .. resourceOf(lock))
+local function ticketAt(lock, place)
+  return call('ZRANGE', queueOf(lock), place, place)[1]
 end
 
-local function rankOf(tickets, index)
-  return sub(tickets[index + 1], 1, 15) .. tickets[index]
+local function nowMs()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The first two. Mostly both listen, so the others are only compared with them, by their times.
-local function firstTwo(tickets)
-  local first, second, bound = nil, nil, tickets[2]
-  for index = 1, #tickets, 2 do
-    if not second or tickets[index + 1] <= bound then
-      local rank = rankOf(tickets, index)
-      if not first or rank < first then
-        first, second = rank, first
-      elseif not second or rank < second then
-        second = rank
-      end
-      bound = sub(second or first, 1, 15) .. '999999999999999'
+-- False if its process is gone.
+local function tell(lock, ticket, reservedMs)
+  local asked, inbox = call('HGET', named(lock, 'ticket:', ticket), 'asked'), string.match(ticket, '^[^:]*')
+  if not asked then
+    return false
+  end
+  return call('PUBLISH', named(lock, 'inbox:', inbox), format('%.0f', reservedMs) .. ' ' .. asked .. sub(ticket, #inbox + 1)) > 0
+end
+
+-- What is to be reserved for a ticket now that this lock is free, for how long, and whether that is
+-- all it waits for; nil: nothing yet.
+local function dueTo(ticket, lock)
+  local name = named(lock, 'ticket:', ticket)
+  local known = call('HMGET', name, 'reserve', 'locks', 'again')
+  local reserveMs = tonumber(known[1] or '1')
+  if not known[2] then
+    return { lock }, reserveMs, true
+  end
+  local mine, locks, part, isFirst, keptMs = '~' .. ticket .. '|', cjson.decode(known[2]), {}, true, 0
+  for index = 1, #locks do
+    local value = call('GET', locks[index])
+    if not value or sub(value, 1, #mine) == mine then
+      part[#part + 1] = locks[index]
+      keptMs = math.max(keptMs, call('PTTL', locks[index]))
     end
+    isFirst = isFirst and ticketAt(locks[index], '0') == ticket
   end
-  return { first, second }
+  if #part == #locks then
+    return part, reserveMs, true
+  elseif not isFirst then
+    return nil
+  elseif keptMs == 0 then
+    local now = nowMs()
+    if now < tonumber(known[3] or '0') then
+      return nil
+    end
+    local waitedMs = now - call('ZSCORE', queueOf(lock), ticket)
+    keptMs = math.max(4 * reserveMs, math.min(LONGEST_PART_MS, math.floor(waitedMs / 4)))
+    call('HSET', name, 'again', format('%.0f', now + 4 * keptMs))
+  end
+  return part, keptMs, false
 end
 
--- Sorted once: in front of the first that is alive there may be a thousand that died, and the
--- server does nothing else meanwhile.
-local function inOrder(tickets)
-  local ranks = {}
-  for index = 1, #tickets, 2 do
-    ranks[#ranks + 1] = rankOf(tickets, index)
-  end
-  table.sort(ranks)
-  return ranks
-end
-
--- Reserves a free lock for the first in the queue that listens, and tells that one and the next.
+-- Hands over a lock that is free. `asking` is told by the reply of its claim if it is the first.
 -- Returns how many wait.
-local function passOn(lock)
-  local queue, isReserved = queueOf(lock), false
-  local tickets = call('HGETALL', queue)
-  local ranks, count = firstTwo(tickets), #tickets / 2
-  for place = 1, count do
-    if place == 3 then
-      ranks = inOrder(tickets)
-    end
-    local ticket = sub(ranks[place], 16)
-    if isReserved then
-      if tell(lock, ticket, 1) > 0 then
+local function handOver(lock, asking)
+  local queue, place, sets, reservedMs = queueOf(lock), 0, 0, nil
+  local count = call('ZCARD', queue)
+  for _ = 1, count do
+    local ticket = ticketAt(lock, format('%.0f', place))
+    local isSet = string.find(ticket, ':&', 1, true)
+    if reservedMs then
+      if tell(lock, ticket, reservedMs) or ticket == asking then
+        local last = ticketAt(lock, '-1')
+        if last ~= ticket then
+          tell(lock, last, reservedMs)
+        end
         return count
       end
+      call('ZREM', queue, ticket)
+    elseif isSet and sets == MOST_SETS then
+      place = place + 1
     else
-      isReserved = tell(lock, ticket, 0) > 0
-      call('HDEL', queue, ticket)
-      if isReserved then
-        call('SET', lock, '~' .. ticket .. '|the next in line\n', 'PX', format('%.0f', RESERVED_MS))
+      local due, forMs, isAll = dueTo(ticket, lock)
+      if not due then
+        place, sets = place + 1, sets + 1
+      elseif ticket ~= asking and not tell(lock, ticket, isAll and 0 or forMs) then
+        call('ZREM', queue, ticket)
+      else
+        for index = 1, #due do
+          call('SET', due[index], '~' .. ticket .. '|the next in line\n', 'PX', format('%.0f', forMs))
+          if isAll then
+            call('ZREM', queueOf(due[index]), ticket)
+          end
+        end
+        place, reservedMs = isAll and place or place + 1, forMs
       end
     end
   end

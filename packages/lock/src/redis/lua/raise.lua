@@ -1,5 +1,5 @@
 -- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also
---        removes the lock and tells who is next in the queue.
+--        removes the lock and hands it over to the first in the queue.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   per request: token, 'holder' or 'nothing'
 -- Reply  as each-request.lua says, per request { the token now stored, the removed lock value or ''
@@ -19,7 +19,7 @@ local function request(first, _, at)
   store(KEYS[first + 1], token)
   if removed then
     call('DEL', KEYS[first])
-    passOn(KEYS[first])
+    handOver(KEYS[first])
   end
   return { token, removed or '' }
 end

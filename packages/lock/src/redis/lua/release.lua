@@ -1,34 +1,30 @@
--- What   Delete the keys that have this owner, and tell who is next in the queue where a key's
---        value ends with a line feed. Counters stay. Works on a quarantined node too, and does not
---        ask whether it is one: deleting an owner's own key is always safe.
+-- What   Delete the keys that have this owner, and hand over what is free then, to those that wait.
+--        Counters stay. Works on a quarantined node too, and does not ask whether it is one: deleting
+--        an owner's own key is always safe.
 -- KEYS   per resource: lock
--- ARGV   per request: what is given back (one of the three below)
+-- ARGV   per request: what is given back (one of the two below)
 -- Reply  as each-request.lua says, with the word - for the field; per request 0 if nothing had this
 --        owner, else 1 + how many wait, the highest number over the resources
--- Note   A request has one of three forms:
---          <owner>|<1 or 0><ticket>  A lock of this owner; 0 tells nobody. The ticket is the one that
---                                    won the lock, if one did: where the lock has another owner it
---                                    goes, and what is reserved for it to the next.
+-- Note   A request has one of two forms:
+--          <owner>|<1 or 0><ticket>  A lock of this owner; 0 hands nothing over. The ticket is the one
+--                                    that won the lock, if one did: where the lock has another owner
+--                                    it goes, and what is reserved for it to the next.
 --          ~<ticket>|1               A ticket, and what is reserved for it: its caller waits no more.
---          ~|1                       The roll is called: tickets are taken away, and their processes
---                                    told as if they were the first; those that run ask again and
---                                    have their places by when they began to wait.
 --        Who is refused, or claims, makes the lock value end in \n. Tickets may be older than the
 --        lock, where the one before it ran out, or was given back with 0: then its value may lack
---        the line feed, nobody is told of its release, and those that wait notice when they look.
+--        the line feed, nothing is handed over, and those that wait notice when they look. A lock
+--        that was free already may have a queue all the same.
 --        Of a single request for a single resource that is not ours or has no waiters, the whole
 --        reply is the number. Nearly every call is of that kind, so nothing is defined before it:
 --        the server pays for every definition. In the code: 23 and 24 are an owner of 22 characters,
---        the bar, and 1 or 0 without a ticket; the bytes 124, 126 and 10 are |, ~ and \n.
+--        the bar, and 1 or 0 without a ticket; the bytes 124, 126, 10 and 48 are |, ~, \n and 0.
 --@include start
-local ROLL = 64
-
 if #KEYS == 1 and #ARGV == 1 and #ARGV[1] == 24 and string.byte(ARGV[1], 23) == 124 then
   local value = call('GET', KEYS[1])
-  if not value or sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then
+  if value and sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then
     return 0
   end
-  if string.byte(value, -1) ~= 10 then
+  if value and string.byte(value, -1) ~= 10 then
     call('DEL', KEYS[1])
     return 1
   end
@@ -37,41 +33,34 @@ end
 --@include queue
 --@include each-request
 
-local function callRoll(lock)
-  local queue = queueOf(lock)
-  local ranks = inOrder(call('HGETALL', queue))
-  for place = 1, math.min(#ranks, ROLL) do
-    local ticket = sub(ranks[place], 16)
-    tell(lock, ticket, 0)
-    call('HDEL', queue, ticket)
-  end
-  -- A queue that is said to be full would refuse those that ask again.
-  call('DEL', named(lock, 'tickets:', resourceOf(lock)))
-end
-
 local function request(first, last, at)
-  local reply, text = 0, ARGV[at]
+  local reply, free, text = 0, {}, ARGV[at]
   local length = string.find(text, '|', 1, true)
   local mine, ticket = sub(text, 1, length), sub(text, length + 2)
   if string.byte(text) == 126 then
     ticket = sub(mine, 2, -2)
   end
+  if ticket ~= '' then
+    call('DEL', named(KEYS[first], 'ticket:', ticket))
+  end
   for key = first, last do
-    local value = call('GET', KEYS[key]) or ''
-    local isMine = sub(value, 1, length) == mine
-    if mine == '~|' then
-      callRoll(KEYS[key])
-    elseif ticket ~= '' and not isMine then
-      call('HDEL', queueOf(KEYS[key]), ticket)
-      isMine = sub(value, 1, #ticket + 2) == '~' .. ticket .. '|'
+    local value = call('GET', KEYS[key])
+    if ticket ~= '' then
+      call('ZREM', queueOf(KEYS[key]), ticket)
     end
-    if isMine then
+    if value and (sub(value, 1, length) == mine or (ticket ~= '' and sub(value, 1, #ticket + 2) == '~' .. ticket .. '|')) then
       call('DEL', KEYS[key])
-      local isTold = string.byte(value, -1) == 10 and sub(text, length + 1, length + 1) ~= '0'
-      reply = math.max(reply, 1 + (isTold and passOn(KEYS[key]) or 0))
+      reply, value = 1, string.byte(value, -1) ~= 10
+    end
+    if not value and string.byte(text, length + 1) ~= 48 then
+      free[#free + 1] = KEYS[key]
     end
   end
-  return reply
+  local waiting = 0
+  for index = 1, #free do
+    waiting = math.max(waiting, handOver(free[index]))
+  end
+  return reply > 0 and reply + waiting or 0
 end
 
 -- Requests for one resource whose release notifies nobody: read at once, deleted at once. Without
@@ -83,10 +72,10 @@ local function quick(key, last, at)
   if last > key or values.err or string.byte(text) == 126 or #text > length + 1 then
     return nil
   end
-  if not value or sub(value, 1, length) ~= sub(text, 1, length) then
+  if value and sub(value, 1, length) ~= sub(text, 1, length) then
     return 0
   end
-  if string.byte(value, -1) == 10 then
+  if not value or string.byte(value, -1) == 10 then
     return nil
   end
   freed[#freed + 1] = KEYS[key]

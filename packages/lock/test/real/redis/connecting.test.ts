@@ -7,7 +7,7 @@ import { onTestFinished, vi } from "vitest";
 import type { NodeSource } from "../../../src/protocol/node.js";
 import { describe, expect, test } from "../lock-test.js";
 import { certified, dripping, encrypting, speakingServer } from "./middlemen.js";
-import { asking, opened, waiting } from "./opened-fleet.js";
+import { asking, opened, TICKET, waiting } from "./opened-fleet.js";
 
 const namespace = "connecting";
 
@@ -86,21 +86,21 @@ describe("a node that cannot be asked", () => {
   test("works for a user who may do only what the lock needs", async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     const commands =
-      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hgetall +hset +hdel +hmget +publish +subscribe";
+      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hgetall +hset +hdel +hmget +publish +zadd +zcard +zrange +zrank +zrem +zscore +subscribe";
     await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
     await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
     const question = asking("a");
     expect(await lock.node("n1").ask("grant", question)).toMatchObject({ kind: "granted" });
     expect(await lock.node("n1").ask("extend", question)).toMatchObject({ kind: "extended" });
     const heard: string[] = [];
-    lock.node("n1").onReleased("a", {
+    lock.node("n1").onReleased(TICKET, {
       listening: () => heard.push("listening"),
       released: () => heard.push("released"),
       deaf: () => {},
     });
     await expect.poll(() => heard).toEqual(["listening"]);
     // Refused, it has a ticket.
-    expect(await lock.node("n1").ask("claim", { ...asking("a"), ...waiting() })).toMatchObject({ kind: "held", hasTicket: true });
+    expect(await lock.node("n1").ask("claim", { ...asking("a"), ...waiting() })).toMatchObject({ kind: "held", place: 1 });
     expect(await lock.node("n1").ask("release", { ...question, tells: true })).toMatchObject({
       kind: "released",
       listeners: 1,
@@ -164,7 +164,7 @@ describe("sources", () => {
     await using lock = await opened([network.url], { namespace });
     const node = lock.node("n1");
     const heard: string[] = [];
-    node.onReleased("a", { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
+    node.onReleased(TICKET, { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
     await expect.poll(() => heard).toEqual(["listens"]);
     const question = { ...asking("a"), tells: true };
     expect(await node.ask("grant", question)).toMatchObject({ kind: "granted" });

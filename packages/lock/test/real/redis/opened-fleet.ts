@@ -154,7 +154,10 @@ export function heldBack(held: string, ...places: readonly number[]): Gate {
   };
 }
 
+/** The word of the ticket of all that wait, if they have no other. */
+export const TICKET = ":ticket";
+
 /** That of a caller which waits, since so many milliseconds. */
-export function waiting(waitedMs = 0) {
-  return { wait: { sinceMs: Date.now() - waitedMs, waitedMs } };
+export function waiting(waitedMs = 0, ticket = TICKET) {
+  return { wait: { sinceMs: Date.now() - waitedMs, waitedMs, ticket, reserveMs: 40 } };
 }

@@ -114,8 +114,7 @@ function tokenIn(reply: Executed["reply"]): number | undefined {
 
 /** The owner in a call's first request for a grant. */
 function grantedOwnerIn({ name, args }: Pick<Executed, "name" | "args">): string | undefined {
-  if (name === "claim") return args[2];
-  return name === "grant" ? args[1] : undefined;
+  return name === "claim" || name === "grant" ? args[1] : undefined;
 }
 
 function isAdmission({ name, reply }: Pick<Executed, "name" | "reply">): boolean {

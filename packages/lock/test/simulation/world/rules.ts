@@ -163,10 +163,13 @@ export const controls: Readonly<Record<string, Rules>> = {
     find: "elseif holder ~= value and holder ~= value .. '\\n' then",
     replace: "elseif false then",
   }),
-  "reservations without an end": edited("release", { find: ", 'PX', format('%.0f', RESERVED_MS))", replace: ")" }),
-  "tickets that stay": edited("release", { find: "call('HDEL', queueOf(KEYS[key]), ticket)", replace: "" }),
-  "refused without a ticket": edited("claim", { find: "call('HSET', queue, ticket,", replace: "format(" }),
-  "no roll call": edited("release", { find: "callRoll(KEYS[key])", replace: "local _ = callRoll" }),
+  "reservations without an end": edited("release", { find: ", 'PX', format('%.0f', forMs))", replace: ")" }),
+  "tickets that stay": edited(
+    "release",
+    { find: "call('DEL', named(KEYS[first], 'ticket:', ticket))", replace: "" },
+    { find: "call('ZREM', queueOf(KEYS[key]), ticket)", replace: "" },
+  ),
+  "refused without a ticket": edited("claim", { find: "call('ZADD', queue, since, ticket)", replace: "" }),
   "release nothing": edited("release", {
     find: SHORT_RELEASE,
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  if true then return 1 end\n",

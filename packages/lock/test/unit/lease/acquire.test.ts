@@ -146,7 +146,7 @@ describe("a lost attempt", () => {
     const nodes = [held("n1"), held("n2"), held("n3"), ...["n4", "n5", "n6", "n7"].map(late), held("n8"), held("n9")];
     const state = stateOf(nodes);
     state.policy = { ...state.policy, size: 9, quorum: 5 };
-    const waiting = { ...wish, wait: { ticket: "t", sinceMs: 0, waitedMs: 0 } };
+    const waiting = { ...wish, wait: { ticket: ":t", sinceMs: 0, waitedMs: 0, reserveMs: 40 } };
     expect(await acquire(state, waiting)).toMatchObject({ kind: "lost", reason: "held", grants: 0 });
     expect(nodes.flatMap(({ asked }) => asked)).toEqual(Array(9).fill("claim"));
     const [n4, n5, n6, n7] = nodes.slice(3) as [ScriptedNode, ScriptedNode, ScriptedNode, ScriptedNode];

@@ -31,7 +31,7 @@ describe("a lease that one of three nodes could not be asked for", () => {
     const asked = nodes();
     const n3 = new ScriptedNode("n3", { grant: () => answer });
     const state = stateOf([...asked.slice(0, 2), n3]);
-    const wait = ticket === undefined ? undefined : { ticket, sinceMs: 0, waitedMs: 0 };
+    const wait = ticket === undefined ? undefined : { ticket, sinceMs: 0, waitedMs: 0, reserveMs: 40 };
     const won = (await acquire(state, { resources: ["r"], label: "l", ttlMs: 10_000, wait })) as Won;
     return {
       lease: new HeldLease(state, won, { label: "l", renew: false, maxHoldMs: Number.POSITIVE_INFINITY }),

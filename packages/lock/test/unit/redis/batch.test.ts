@@ -57,12 +57,11 @@ describe("a run", () => {
     return ends;
   };
 
-  test("W1 of claims ends where the ticket changes, which is named once for all", () => {
-    const claims = [":x", ":x", ":y", ""].map((ticket) => pending("claim", { wait: { sinceMs: 1, waitedMs: 0, ticket } }));
-    expect(lengths(claims)).toEqual([2, 1, 1]);
-    const words = (batch: readonly PendingReply[]) => new BatchEncoder(keysOf("ns", "inbox")).encode(batch as unknown as Batch).words;
-    expect(words(claims.slice(0, 2))).toContain("inbox:x");
-    expect(words(claims.slice(3))).toContain("inbox");
+  test("W1 of claims names the ticket of each", () => {
+    const claims = [":x", ":y"].map((ticket) => pending("claim", { wait: { sinceMs: 1, waitedMs: 0, ticket, reserveMs: 40 } }));
+    expect(lengths(claims)).toEqual([2]);
+    const { words } = new BatchEncoder(keysOf("ns", "inbox")).encode(claims as unknown as Batch);
+    expect(words).toEqual(expect.arrayContaining(["inbox:x", "inbox:y"]));
   });
 
   test("ends where the script, the number of resources or the ttl changes", () => {

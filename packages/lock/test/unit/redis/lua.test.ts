@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { MAX_TOKEN, TOKENS_PER_MS } from "../../../src/protocol/token.js";
-import { type AnyVerb, RESERVED_MS, TICKET_MS, type Verb, verbs } from "../../../src/protocol/verbs.js";
+import { type AnyVerb, LONGEST_PART_MS, TICKET_MS, type Verb, verbs } from "../../../src/protocol/verbs.js";
 import { type Batch, BatchEncoder } from "../../../src/redis/calls.js";
 import { scriptsFor } from "../../../src/redis/connection.js";
 import { scripts } from "../../../src/redis/lua.generated.js";
@@ -42,7 +42,8 @@ const lease = {
   token: 2,
   tells: true,
   remove: "nothing",
-  wait: { sinceMs: 1, waitedMs: 1 },
+  wait: { sinceMs: 1, waitedMs: 1, ticket: ":t", reserveMs: 40 },
+  ticket: ":t",
 };
 
 describe("the Lua files", () => {
@@ -93,8 +94,8 @@ describe("the Lua files", () => {
 
   test("know the same times of the queue, the same highest token, and as many tokens a millisecond", () => {
     expect(textOf("open-admission")).toContain(`later * ${TOKENS_PER_MS})\n`);
-    expect(textOf("queue")).toContain(`local RESERVED_MS = ${RESERVED_MS}\n`);
-    expect(textOf("claim")).toContain(`local TICKET_MS = ${TICKET_MS}\n`);
+    expect(textOf("queue")).toContain(`local LONGEST_PART_MS = ${LONGEST_PART_MS}\n`);
+    expect(textOf("claim")).toContain(`local TICKET_MS = '${TICKET_MS}'\n`);
     expect(textOf("start")).toContain(`local HIGHEST = ${MAX_TOKEN}\n`);
   });
 });

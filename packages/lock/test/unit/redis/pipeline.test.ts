@@ -127,14 +127,6 @@ describe("pending releases", () => {
     expect(pendingReleases.size).toBe(0);
   });
 
-  test("W1 are no roll calls, which would take the tickets of those that wait by then", () => {
-    const pendingReleases = new PendingReleases(100, () => expect.unreachable());
-    const rollCall = { verb: verbs.callRoll as AnyVerb, question: { resources: ["a"] } };
-    pendingReleases.add(rollCall, 0);
-    pendingReleases.addRefused(rollCall, 0);
-    expect(pendingReleases.take()).toEqual([]);
-  });
-
   test("beyond 10 000 are given up, the newest first, and it is said how many", () => {
     const dropped: number[] = [];
     const pendingReleases = new PendingReleases(100, (count) => dropped.push(count));

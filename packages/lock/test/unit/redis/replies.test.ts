@@ -15,13 +15,12 @@ const anything = fc.anything({
 
 const questions: { readonly [V in Verb]: QuestionOf<V> } = {
   grant: lease,
-  claim: { ...lease, wait: { sinceMs: 1, waitedMs: 1 } },
+  claim: { ...lease, wait: { sinceMs: 1, waitedMs: 1, ticket: ":t", reserveMs: 40 } },
   seal: lease,
   extend: lease,
   heal: lease,
   release: lease,
-  leave: lease,
-  callRoll: lease,
+  leave: { ...lease, ticket: ":t" },
   inspect: lease,
   raise: { ...lease, remove: "nothing" },
 };
@@ -33,7 +32,6 @@ const words: { readonly [V in Verb]: readonly string[] } = {
   heal: ["extended", "missing", "taken"],
   release: ["released", "absent"],
   leave: ["released", "absent"],
-  callRoll: ["released", "absent"],
   inspect: ["seen"],
   raise: ["raised"],
 };

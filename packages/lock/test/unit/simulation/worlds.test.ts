@@ -167,7 +167,6 @@ const switchedOff: readonly (readonly [string, number, (seed: number) => Scenari
   ["founders that look once", 60, twoFounders, /does not recover/],
   ["release whoever holds it", 40, shortOf, /^(L2|T1|T2)/],
   ["release nothing", 20, shortOf, /^(left behind|forgotten)/],
-  ["no roll call", 20, turns, /^(W1|left behind)/],
   ["refused without a ticket", 20, turns, /^(W1|left behind)/],
   ["tickets that stay", 20, turns, /^(W1|left behind)/],
   ["votes of any generation", 20, renewed, /^(L2|T1|T2)/],

@@ -7,6 +7,8 @@ import { type Actor, type Story, test } from "../../simulation/story.js";
 
 const retry = { minDelayMs: 20_000, maxDelayMs: 60_000 };
 const SOON_MS = 200;
+/** And the look after it. */
+const RESERVATION_MS = 60;
 const patient = { waitMs: 50_000 };
 
 /** A lease of "r" that others wait for. */
@@ -69,28 +71,75 @@ async function twoBehind(story: Story) {
   return { lease, first, next, aborter, quitter };
 }
 
-test("W1 several at the front of the queue stand still: one look passes over them, and who goes on has its place again", async (story) => {
-  const lease = await held(story);
-  const still: Actor[] = [];
-  let hasGoneOn = false;
-  for (let i = 0; i < 4; i++) {
-    const actor = story.actor({ retry });
-    void actor.locker.acquire("r", patient).then(() => (hasGoneOn = true));
-    still.push(actor);
+for (const stopped of [2, 3, 20])
+  test(`W1 ${stopped} at the front of the queue stand still: each costs a reservation, and who goes on has its place again`, async (story) => {
+    const lease = await held(story);
+    const still: Actor[] = [];
+    let hasGoneOn = false;
+    for (let i = 0; i < stopped; i++) {
+      const actor = story.actor({ retry });
+      void actor.locker.acquire("r", patient).then(() => (hasGoneOn = true));
+      still.push(actor);
+      await story.untilQueued("r", i + 1);
+    }
+    const waiting = [1, 2, 3].map(() => story.actor({ retry }).locker.acquire("r", { ...patient, renew: true }));
+    await story.untilQueued("r", stopped + 3);
+    for (const { process } of still) process.stop();
+    void lease.release();
+    const { tookMs, result: taken } = await story.timed(Promise.race(waiting));
+    expect(tookMs).toBeLessThan(stopped * RESERVATION_MS + 20);
+    await story.untilQueued("r", 2);
+    still.at(-1)?.process.continue();
+    await story.untilQueued("r", 3);
+    const beganMs = story.nowMs;
+    void taken.release();
+    await story.until(() => hasGoneOn, "the one that goes on has it");
+    expect(story.nowMs - beganMs).toBeLessThan(SOON_MS);
+  });
+
+test("W1 a lock whose holder's time is over goes to the first in the queue, each time", async (story) => {
+  const order: number[] = [];
+  const actors = Array.from({ length: 6 }, () => story.actor({ retry }));
+  const holder = story.actor();
+  await holder.locker.acquire("r", { ttlMs: 1_000 });
+  holder.kill();
+  for (const [i, { locker }] of actors.entries()) {
+    void locker.acquire("r", { ...patient, ttlMs: 1_000 }).then(() => order.push(i));
     await story.untilQueued("r", i + 1);
   }
-  const waiting = [1, 2, 3].map(() => story.actor().locker.acquire("r", { ...patient, renew: true }));
-  await story.untilQueued("r", 7);
-  for (const { process } of still) process.stop();
-  void lease.release();
-  const taken = await Promise.race(waiting);
-  await story.untilQueued("r", 2);
-  still[3]?.process.continue();
-  await story.untilQueued("r", 3);
-  const beganMs = story.nowMs;
-  void taken.release();
-  await story.until(() => hasGoneOn, "the one that goes on has it");
-  expect(story.nowMs - beganMs).toBeLessThan(SOON_MS);
+  await story.until(() => order.length === 6, "all had it");
+  expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
+/** Callers that take these again and again, each from a process of its own: how often each had them. */
+async function sharing(story: Story, wanted: readonly (readonly string[])[], forMs: number, holdMs = 2): Promise<readonly number[]> {
+  const endsAt = story.nowMs + forMs;
+  const loops = wanted.map(async (resources) => {
+    const { locker, process } = story.actor();
+    let had = 0;
+    while (story.nowMs < endsAt) {
+      await locker.using(resources, patient, () => new Promise<void>((resolve) => process.setTimer(holdMs, resolve)));
+      had++;
+    }
+    return had;
+  });
+  return Promise.all(loops);
+}
+
+for (const holdMs of [5, 100])
+  test(`W1 a caller of several resources has them as often as those of each: held for ${holdMs} ms`, async (story) => {
+    const [set = 0, ...singles] = await sharing(story, [["a", "b"], ["a"], ["a"], ["b"], ["b"]], 300 + 100 * holdMs, holdMs);
+    expect(set).toBeGreaterThan(0.8 * (singles.reduce((sum, had) => sum + had, 0) / 4));
+  });
+
+test("W1 a resource is not kept for a caller of several in vain: others go on having it", async (story) => {
+  const alone = (await sharing(story, [["a"], ["a"]], 2_000, 10)).reduce((sum, had) => sum + had, 0);
+  const leader = await story.actor().locker.acquire("b", { renew: true });
+  const both = failure(story.actor().locker.acquire(["a", "b"], { waitMs: 2_000 }));
+  const beside = (await sharing(story, [["a"], ["a"]], 2_000, 10)).reduce((sum, had) => sum + had, 0);
+  expect(beside).toBeGreaterThan(0.5 * alone);
+  await both;
+  await leader.release();
 });
 
 test("W1 the first one in the queue gives up: the next one has the lock soon, and nothing is kept for who left", async (story) => {
@@ -138,12 +187,11 @@ async function beside(story: Story, both: readonly string[]) {
   const [first, second, aborter] = [story.actor({ retry }), story.actor({ retry }), new AbortController()];
   const order: string[] = [];
   const other = failure(first.locker.acquire(both, { ...patient, signal: aborter.signal }));
-  const isFirst = both[0] === "r" ? 1 : 0;
-  await story.untilQueued("r", isFirst);
+  await story.untilQueued("r", 1);
   const waiting = [first.locker.using("r", patient, () => void order.push("first"))];
-  await story.untilQueued("r", 1 + isFirst);
+  await story.untilQueued("r", 2);
   waiting.push(second.locker.using("r", patient, () => void order.push("second")));
-  await story.untilQueued("r", 2 + isFirst);
+  await story.untilQueued("r", 3);
   const giveUp = async (): Promise<void> => {
     aborter.abort();
     await other;
@@ -167,14 +215,12 @@ test("W1 a caller of several resources does not pass on what is kept for another
   expect(order).toEqual(["first", "second"]);
 });
 
-test("W1 of callers that want other sets with one resource so many have tickets, and the others have their turn", async (story) => {
+test("W1 of many callers that want other sets with one resource each has a ticket, and those that stay have their turn", async (story) => {
   const lease = await held(story);
   const [{ locker }, crowd] = [story.actor({ retry }), new AbortController()];
   const quitters = Array.from({ length: 256 }, (_, i) => failure(locker.acquire(["r", `x${i}`], { ...patient, signal: crowd.signal })));
   const others = Array.from({ length: 20 }, (_, i) => locker.using(["r", `y${i}`], patient, () => {}));
-  await story.untilQueued("r", 256);
-  await story.pass(2_000);
-  expect(Math.max(...story.queued("r"))).toBe(256);
+  await story.untilQueued("r", 276);
   crowd.abort();
   await Promise.all(quitters);
   void lease.release();

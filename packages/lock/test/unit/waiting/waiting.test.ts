@@ -2,15 +2,23 @@
 
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import { LocalQueue, WantedByOthers } from "../../../src/lease/local-queue.js";
+import { LocalQueue } from "../../../src/lease/local-queue.js";
 import type { Lost } from "../../../src/lease/state.js";
 import { readLeaseRequest } from "../../../src/options/policy.js";
-import type { GrantBallot, ReleaseBallot } from "../../../src/protocol/ballot.js";
-import { RESERVED_MS, TICKET_MS } from "../../../src/protocol/verbs.js";
+import type { GrantBallot } from "../../../src/protocol/ballot.js";
+import { TICKET_MS } from "../../../src/protocol/verbs.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
 import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
-import { backOffMs, backupDelayMs, disagreementDelayMs, refreshMs, safetyPollMs } from "../../../src/waiting/wake-up.js";
+import {
+  afterReservationMs,
+  backOffMs,
+  keepAgainMs,
+  laterAtExpiryMs,
+  refreshMs,
+  reserveMs,
+  safetyPollMs,
+} from "../../../src/waiting/wake-up.js";
 import { ManualClock, ScriptedNode, stateOf } from "../scripted-node.js";
 
 const introduced = { isDone: true } as unknown as FirstContact;
@@ -190,11 +198,29 @@ test("a wait without end outlasts the longest timer there is", async () => {
 // When to try again.
 const retry = { tries: Number.POSITIVE_INFINITY, minDelayMs: 4, maxDelayMs: 500 };
 
-test("the backup looks when the first one has had its time, and nodes that disagree are asked before", () => {
-  for (const chance of [0, 0.5, 0.999]) {
-    expect(backupDelayMs(chance)).toBeGreaterThan(RESERVED_MS);
-    expect(disagreementDelayMs(chance)).toBeLessThan(RESERVED_MS);
+test("whether the first came is looked at when what is reserved for it is over", () => {
+  for (const chance of [0, 0.5, 0.999]) expect(afterReservationMs(40, chance)).toBeGreaterThan(40);
+});
+
+test("a lock is reserved for a message and a claim, by the slowest of the nearest quorum, within bounds", () => {
+  const rule = { quorum: 2, nodeTimeoutMs: 250 };
+  expect(reserveMs([1, 1, 900], rule)).toBe(40);
+  expect(reserveMs([1, 60, 900], rule)).toBe(130);
+  expect(reserveMs([1, 600, 900], rule)).toBe(250);
+});
+
+test("those in front of a queue look first when a holder's time is over", () => {
+  for (const chance of [0, 0.999]) {
+    expect(laterAtExpiryMs(3, chance)).toBe(0);
+    expect(laterAtExpiryMs(4, chance)).toBeGreaterThanOrEqual(20);
+    expect(laterAtExpiryMs(4_000, chance)).toBeLessThanOrEqual(2_020);
   }
+});
+
+test("a part is asked for again when others have had it for three times as long as it may be kept", () => {
+  expect(keepAgainMs(5, 40)).toBe(640);
+  expect(keepAgainMs(2_000, 40)).toBe(2_000);
+  expect(keepAgainMs(60_000, 40)).toBe(4_000);
 });
 
 test("tickets are asked for again long before they end", () => {
@@ -239,18 +265,4 @@ test("waiters that look within a tenth of a second wake in one turn, and know th
   clock.advance(100);
   await microtasks();
   expect(moments.at(-1)).toBe(start / 100 + 3);
-});
-
-// A process that released what others wait for asks for a ticket behind theirs at once.
-const released = (listeners: number): ReleaseBallot => ({ kind: "released", node: "n1", listeners });
-
-test("a release that others waited for is remembered for a while, and only for its resources", () => {
-  const clock = new ManualClock();
-  const queued = new WantedByOthers(clock);
-  queued.released(["a"], [released(0), undefined, released(2)]);
-  queued.released(["c"], [released(0), { kind: "absent", node: "n2" }]);
-  expect(queued.hasOneOf(["b", "a"])).toBe(true);
-  expect(queued.hasOneOf(["b", "c"])).toBe(false);
-  clock.advance(1_000);
-  expect(queued.hasOneOf(["a"])).toBe(false);
 });

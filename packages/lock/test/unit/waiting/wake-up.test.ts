@@ -1,4 +1,4 @@
-// What wakes a caller that waits: which messages it heeds, and when it calls the roll.
+// What wakes a caller that waits: which messages it heeds, and when it looks.
 import { expect, test } from "vitest";
 import type { Lost } from "../../../src/lease/state.js";
 import type { InspectBallot } from "../../../src/protocol/ballot.js";
@@ -11,26 +11,38 @@ const settled = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await Promise.resolve();
 };
 
-/** One that was refused by all of three nodes, and sleeps. `seen`: what its looks are told. */
-function asleep(hears: "releases" | "nothing", { remainingMs = 60_000, seen = [] as readonly number[] } = {}) {
+interface Given {
+  readonly remainingMs?: number;
+  /** In which place it is in all queues. */
+  readonly place?: number;
+  readonly resources?: readonly string[];
+  /** What its looks are told; then that it is free. */
+  readonly seen?: readonly object[];
+}
+
+const heldFor = (remainingMs: number) => ({ holder: "h", hasWaiters: true, remainingMs });
+
+/** One that was refused by all of three nodes, and sleeps. */
+function asleep({ remainingMs = 60_000, place = 1, resources = ["r"], seen = [] }: Given = {}) {
   const clock = new ManualClock();
   const listeners: ReleaseListener[] = [];
   const nodes = ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7) }));
   const onReleased = (_: string, listener: ReleaseListener) => {
     listeners.push(listener);
-    if (hears === "releases") listener.listening();
+    listener.listening();
     return () => {};
   };
-  const looks = seen.map((heldForMs) => ({ kind: "seen", holder: "h", hasWaiters: true, remainingMs: heldForMs }));
-  const inspect = () => (looks.shift() ?? { kind: "seen", holder: null }) as InspectBallot;
+  const looks = [...seen];
+  const anew: string[] = [];
+  const inspect = () => ({ kind: "seen", holder: null, ...looks.shift() }) as InspectBallot;
   for (const node of nodes) {
-    Object.assign(node, { onReleased });
-    Object.assign(node.answers, { inspect, callRoll: () => ({ kind: "absent", node: node.name }) });
+    Object.assign(node, { onReleased, listenAnew: () => anew.push(node.name) });
+    Object.assign(node.answers, { inspect });
   }
   const state = stateOf(nodes, clock);
   const budget = new WaitBudget(state, { waitMs: 60_000 });
-  const wakeUp = new WakeUp(state, ["r"], { budget, looks: new LookTimer(clock) });
-  const held = { kind: "held", resource: "r", holder: "other", remainingMs, hasTicket: true } as const;
+  const wakeUp = new WakeUp(state, resources, { budget, looks: new LookTimer(clock), beganAt: clock.now });
+  const held = { kind: "held", resource: "r", holder: "other", remainingMs, place } as const;
   const ballots = nodes.map(({ name }) => ({ ...held, node: name }));
   const lost: Lost = { kind: "lost", reason: "held", epochMoved: false, ballots, seals: [], grants: 0, leftMs: undefined };
   /** Is refused once more. */
@@ -47,8 +59,12 @@ function asleep(hears: "releases" | "nothing", { remainingMs = 60_000, seen = []
     await settled();
     return sleeping.isAwake;
   };
-  const tell = (when: number, ...told: readonly number[]) => {
-    for (const i of told) listeners[i]?.released("first", when);
+  const isAwakeAfter = (ms: number) => {
+    clock.advance(ms);
+    return isAwake();
+  };
+  const tell = (when: number, otherMs: number, ...told: readonly number[]) => {
+    for (const i of told) listeners[i]?.released(otherMs, when);
     return isAwake();
   };
   /** When it asked; again, and is refused. */
@@ -56,68 +72,87 @@ function asleep(hears: "releases" | "nothing", { remainingMs = 60_000, seen = []
     sleeping = refused();
     return sleeping.askedAtMs;
   };
-  /** What the nodes are asked when the lock is won now. */
-  const won = () => {
-    wakeUp.asking();
-    wakeUp.won();
-    return nodes.map(({ asked }) => asked.filter((verb) => verb !== "inspect"));
-  };
-  return { clock, askedAtMs: sleeping.askedAtMs, tell, isAwake, again, won };
+  const looked = () => nodes.flatMap(({ asked }) => asked).length;
+  return { clock, askedAtMs: sleeping.askedAtMs, tell, isAwake, isAwakeAfter, again, looked, anew };
 }
 
-const called = [["callRoll"], ["callRoll"], ["callRoll"]];
-
 test("W1 a waiter does not take for its turn what nodes tell of what it asked before", async () => {
-  const { clock, askedAtMs, tell, again } = asleep("releases");
-  expect(await tell(askedAtMs - 70, 0, 1, 2)).toBe(false);
-  clock.advance(60);
-  expect(await tell(askedAtMs, 0)).toBe(false);
-  expect(await tell(askedAtMs, 1)).toBe(true);
+  const { clock, askedAtMs, tell, again } = asleep();
+  expect(await tell(askedAtMs - 70, 0, 0, 1, 2)).toBe(false);
+  clock.advance(30);
+  expect(await tell(askedAtMs, 0, 0)).toBe(false);
+  expect(await tell(askedAtMs, 0, 1)).toBe(true);
   // In the same millisecond, and refused: the third node tells of what two have told.
   const earlier = again();
   const next = again();
-  expect(await tell(earlier, 0, 1, 2)).toBe(false);
-  expect(await tell(askedAtMs, 2)).toBe(false);
+  expect(await tell(earlier, 0, 0, 1, 2)).toBe(false);
+  expect(await tell(askedAtMs, 0, 2)).toBe(false);
   clock.advance(60);
+  expect(await tell(askedAtMs, 0, 0, 1)).toBe(false);
+  expect(await tell(next, 0, 0, 2)).toBe(true);
+});
+
+test("W1 a waiter that less than a quorum keeps the lock for asks again when that is over", async () => {
+  const { askedAtMs, tell, isAwakeAfter } = asleep();
   expect(await tell(askedAtMs, 0, 1)).toBe(false);
-  expect(await tell(next, 0, 2)).toBe(true);
+  expect(await isAwakeAfter(44)).toBe(false);
+  expect(await isAwakeAfter(12)).toBe(true);
 });
 
-test("W1 a waiter that was told nothing and wins by asking calls the roll, and one that was told does not", async () => {
-  const deaf = asleep("nothing");
-  deaf.clock.advance(2_000);
-  expect(await deaf.isAwake()).toBe(true);
-  expect(deaf.won()).toEqual(called);
-  const told = asleep("releases");
-  expect(await told.tell(told.askedAtMs, 0, 1)).toBe(true);
-  expect(told.won()).toEqual([[], [], []]);
+test("W1 the next one in the queue looks whether the first has come, and asks if it has not", async () => {
+  for (const seen of [[], [heldFor(9_000)]]) {
+    const { askedAtMs, tell, isAwakeAfter, looked } = asleep({ seen });
+    await tell(askedAtMs, 40, 0, 2);
+    expect(await isAwakeAfter(44)).toBe(false);
+    expect(looked()).toBe(0);
+    expect(await isAwakeAfter(12)).toBe(seen.length === 0);
+    expect(looked()).toBe(1);
+  }
 });
 
-test("W1 a waiter that finds the lock free a moment before the time of its holder is over calls the roll", async () => {
-  const { clock, isAwake, won } = asleep("releases", { remainingMs: 900 });
-  clock.advance(870);
-  expect(await isAwake()).toBe(false);
-  clock.advance(15);
-  expect(await isAwake()).toBe(true);
-  expect(won()).toEqual(called);
+test("W1 the last in the queue does not look while others have it in turn", async () => {
+  const { askedAtMs, tell, isAwakeAfter, looked } = asleep({ place: 9 });
+  for (let i = 0; i < 20; i++) {
+    await tell(askedAtMs, 40, 0, 1, 2);
+    expect(await isAwakeAfter(20)).toBe(false);
+  }
+  expect(looked()).toBe(0);
 });
 
-test("W1 a waiter that sees the lock held a moment before its end calls no roll: nobody was told", async () => {
-  const { clock, isAwake, won } = asleep("releases", { remainingMs: 900, seen: [20] });
-  clock.advance(881);
-  expect(await isAwake()).toBe(false);
-  clock.advance(24);
-  expect(await isAwake()).toBe(true);
-  expect(won()).toEqual([[], [], []]);
+test("W1 a waiter of several resources asks for all of them where it would look at one", async () => {
+  const { askedAtMs, tell, isAwakeAfter, looked } = asleep({ resources: ["r", "s"] });
+  await tell(askedAtMs, 40, 0, 2);
+  expect(await isAwakeAfter(56)).toBe(true);
+  expect(looked()).toBe(0);
 });
 
-test("W1 a waiter that sees a lease renewed looks a moment before its new end", async () => {
-  const { clock, isAwake, won } = asleep("releases", { remainingMs: 900, seen: [700] });
-  clock.advance(881);
-  await settled();
-  clock.advance(670);
-  expect(await isAwake()).toBe(false);
-  clock.advance(12);
-  expect(await isAwake()).toBe(true);
-  expect(won()).toEqual(called);
+test("W1 a waiter that was told nothing asks at the end of the holder's time, and those far behind a moment later", async () => {
+  const first = asleep({ remainingMs: 900 });
+  expect(await first.isAwakeAfter(899)).toBe(false);
+  expect(await first.isAwakeAfter(6)).toBe(true);
+  const behind = asleep({ remainingMs: 900, place: 4 });
+  expect(await behind.isAwakeAfter(910)).toBe(false);
+  expect(await behind.isAwakeAfter(30)).toBe(true);
+});
+
+test("W1 a waiter that sees a lease renewed looks again at its new end", async () => {
+  const { isAwakeAfter, looked } = asleep({ remainingMs: 900, seen: [heldFor(700)] });
+  expect(await isAwakeAfter(905)).toBe(false);
+  expect(looked()).toBe(1);
+  expect(await isAwakeAfter(690)).toBe(false);
+  expect(looked()).toBe(1);
+  expect(await isAwakeAfter(20)).toBe(true);
+});
+
+test("W1 a waiter whose ticket is gone without a word listens anew and asks; one that was told only asks", async () => {
+  const seen = [{ ...heldFor(50_000), isForgotten: true }];
+  const deaf = asleep({ seen });
+  await deaf.isAwakeAfter(2_400);
+  expect(await deaf.isAwakeAfter(50)).toBe(true);
+  expect(deaf.anew).toEqual(["n1", "n2", "n3"]);
+  const told = asleep({ seen });
+  await told.isAwakeAfter(2_400);
+  expect(told.anew).toEqual([]);
+  expect(await told.tell(told.askedAtMs, 0, 0, 1, 2)).toBe(true);
+  expect(told.anew).toEqual([]);
 });
