@@ -27,7 +27,7 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
     "of a lease that was lost locks rows once, and from then on none",
     "sends the writes of one turn of the event loop as one statement, within its limits",
     "is bounded in writes and in bytes, and says overloaded beyond that",
-    "may deadlock with another session: the batch is rolled back and retried, and every row is written",
+    "may deadlock with another session: it is retried, and every row is written",
     "are one row of one statement, and only the first of them made the document",
     "do not fail the neighbours of their batch, and are found in one go",
     "patches lose no race with the puts of their own gateway, however many there are",
@@ -35,11 +35,11 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
   "a write there is a transaction: where no commit was sent, it is known not to be applied": [
     "when closing takes too long, what was not sent is not applied and what was sent is unknown",
     "whose session ends under way are each told that nobody knows, and none is sent again",
-    "that waits for its turn when the store closes is not applied, and one that was sent is unknown",
+    "that waits when the store closes is not applied, and one that was sent is unknown",
   ],
   "they put a row trigger on the table, which Citus has not": [
     "is given up after eight races lost, as not applied, and not before",
-    "allows is refused alone, and from then on fails no neighbour",
+    "allows is refused alone, and then fails no neighbour",
     "no statement of a write is compiled before it runs",
   ],
   "a gateway there has connections for each worker, and the pool has one session for each gateway": [

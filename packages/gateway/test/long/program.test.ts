@@ -46,10 +46,7 @@ describe("the program", () => {
     expect(told).toEqual(wrong.map(([, sentence]) => ({ code: 2, out: "", err: expect.stringMatching(sentence) })));
   });
 
-  test("makes keys, reads its key file again on SIGHUP, and keeps its keys when the file is no good", async ({
-    database,
-    startProgram,
-  }) => {
+  test("makes keys, reads them again on SIGHUP, and keeps those it has when the file is no good", async ({ database, startProgram }) => {
     const made = await runProgram(["keygen", "--id", "worker", "--scope", "write:"]);
     const first = JSON.parse(made.out) as { readonly key: string; readonly entry: { readonly id: string; readonly sha256: string } };
     expect(first.entry).toMatchObject({ id: "worker", scopes: ["write:"] });
@@ -93,9 +90,7 @@ describe("the program", () => {
 });
 
 describe("a start", () => {
-  test("waits while Postgres is not there, one line a second names the host, and SIGTERM ends the wait at once", async ({
-    onTestFinished,
-  }) => {
+  test("waits for Postgres, says so once a second with the host, and ends at once by SIGTERM", async ({ onTestFinished }) => {
     const port = await takePort();
     onTestFinished(() => returnPort(port));
     const lines: { readonly msg: string; readonly reason: string; readonly time: string }[] = [];

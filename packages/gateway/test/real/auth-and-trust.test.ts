@@ -190,7 +190,7 @@ describe("JWTs", () => {
     expect(await write(url, await issue({ scope: "read:orders/" }))).toMatchObject(forbidden);
   });
 
-  test("of a key that is withdrawn are refused once the keys have reached their maximum age, or at once after a reload", async ({
+  test("of a withdrawn key are refused once the keys have reached their maximum age, or after a reload", async ({
     startGateway,
     onTestFinished,
   }) => {
@@ -250,10 +250,7 @@ describe("tokens that would raise a fence", () => {
     });
   });
 
-  test("G4 are taken on trust where verification is off, also while the operator's page shows the lock", async ({
-    startGateway,
-    redis,
-  }) => {
+  test("G4 are taken on trust where verification is off, also with the operator's page on", async ({ startGateway, redis }) => {
     const { urls, namespace } = redis;
     const { url, adminUrl } = await startGateway({ redisUrls: [...urls], namespace, verify: "off", page: "on" });
     await using locker = createLocker({ nodes: urls, namespace });
@@ -266,7 +263,7 @@ describe("tokens that would raise a fence", () => {
     expect(checks.map((check) => check.name)).not.toContain("lock");
   });
 
-  test("G4 are refused as not applied while the lock cannot be asked; holders whose token is the fence go on", async ({
+  test("G4 are refused as not applied while the lock is away; holders whose token is the fence go on", async ({
     startGateway,
     fleet,
     redis: _redis,

@@ -58,9 +58,7 @@ describe("the text of a key", () => {
     }
   });
 
-  test("G5 of a type whose texts depend on a setting, of the user's own, or of a collation that equates texts is refused", async ({
-    connect,
-  }) => {
+  test("G5 of a type whose text depends on settings, or of a collation that equates texts, is refused", async ({ connect }) => {
     const client = await connect();
     const own = tableName("own");
     await client.query(`create type mood_${own} as enum ('good'); create domain name_${own} as text; create type both_${own} as (a int)`);
@@ -215,9 +213,7 @@ describe("a partitioned table", () => {
   });
 });
 
-test("G5 a table with children is guarded through each, and one that was made later must be fenced before the table is written again", async ({
-  connect,
-}) => {
+test("G5 a table with children is guarded through each, and one made later must be fenced first", async ({ connect }) => {
   const client = await connect();
   const table = tableName("family");
   await client.query(`create table ${table} (id integer, amount integer); create table ${table}_child () inherits (${table})`);

@@ -99,9 +99,7 @@ test("a media type is taken by any spelling", async ({ gateway: { url } }) => {
   }
 });
 
-test("a method that is not allowed is told which are, and POST only where it works: on the seal of a resource", async ({
-  gateway: { url },
-}) => {
+test("a method that is not allowed is told which are, and POST only on the seal of a resource", async ({ gateway: { url } }) => {
   const allow = "GET, HEAD, PUT, PATCH, DELETE";
   for (const method of ["PURGE", "BREW", "POST"])
     expect(await send(url, { method, path: "/v1/resources/x" })).toMatchObject({ status: 405, headers: { allow } });

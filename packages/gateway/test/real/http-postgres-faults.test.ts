@@ -21,7 +21,7 @@ const test = base.extend("behindProxy", async ({ database, proxy, startGateway }
 });
 
 describe("while Postgres", () => {
-  test("G3 cannot be reached, writes and reads are refused as not applied, and served again when it is back", async ({
+  test("G3 cannot be reached, all is refused as not applied, and served when it is back", async ({
     proxy,
     behindProxy: { gateway, write },
     gateway: other,
@@ -65,10 +65,7 @@ describe("while Postgres", () => {
     await eventually(async () => (await get(gateway.url, name)).status).toBe(200);
   });
 
-  test("is read-only, as after a failover to a standby, writes are refused as not applied and reads go on", async ({
-    postgres,
-    startGateway,
-  }) => {
+  test("is read-only, as a standby, writes are refused as not applied and reads go on", async ({ postgres, startGateway }) => {
     const database = await postgres.createDatabase({ from: "gateway" });
     await queryAt(database.url, `alter database "${database.name}" set default_transaction_read_only = on`);
     const gateway = await startGateway({ databaseUrl: database.url });

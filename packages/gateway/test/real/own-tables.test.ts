@@ -82,9 +82,8 @@ describe("guard as the first statement of the user's own transaction", () => {
     await inTransaction(client, () => guard(client, { resource, token: 6 }));
   });
 
-  test("outside of a transaction, or with a token that is none, is misuse", async ({ connect }) => {
+  test("with a token that is none, or where nothing may be written, is misuse", async ({ connect }) => {
     const client = await connect();
-    await expect(guard(client, { resource: "r", token: 1 })).rejects.toThrow("guard needs an open transaction");
     for (const token of [0, -1, 1.5, 1_000_000_000_000_000, Number.NaN])
       await expect(guard(client, { resource: "r", token })).rejects.toThrow(RangeError);
     for (const call of ["guard('r', 0)", "guard('r', null)", "guard('r', 1, 0)", "present('r', -5)", "present('r', 1000000000000000)"])
@@ -119,9 +118,7 @@ describe("a fenced table", () => {
     await expect(write(8, [8], `insert into ${table} values (8, 0)`)).rejects.toMatchObject(stale(9));
   });
 
-  test("G2 refuses a write without a pair of its own transaction, whatever came before on its connection or on another", async ({
-    connect,
-  }) => {
+  test("G2 refuses a write without a pair of its own transaction, whatever came before", async ({ connect }) => {
     const { client, other, table, resource, write, amounts } = await accounts(connect);
     const update = `update ${table} set amount = 9 where id = 7`;
     await expect(client.query(update)).rejects.toMatchObject(noPair);
@@ -163,13 +160,6 @@ describe("the pairs of a transaction", () => {
     expect([await fenceOf(client, resource(7)), await fenceOf(client, resource(8))]).toEqual([5, 9]);
   });
 
-  test("G5 are presented by functions that answer with a value that is not void", async ({ connect }) => {
-    const [client, name] = [await connect(), uniqueName()];
-    const call = "select palisade.guard($1, 1) as a, palisade.present($1, 2) as b, palisade.guard_all(array[$1], array[3]) as c";
-    const { rows } = await inTransaction(client, () => client.query(call, [name]));
-    expect(rows).toEqual([{ a: "1", b: "2", c: "1" }]);
-  });
-
   test("G5 given in one call are taken in the order of their names, so that two callers cannot deadlock", async ({ connect }) => {
     const [client, other] = [await connect(), await connect()];
     const names = Array.from({ length: 40 }, () => uniqueName("many"));
@@ -193,9 +183,7 @@ describe("the pairs of a transaction", () => {
     expect(await fenceOf(client, fresh)).toBeNull();
   });
 
-  test("G5 go with a savepoint that is rolled back; those from before, of a released one and of a function's block stay", async ({
-    connect,
-  }) => {
+  test("G5 go with a savepoint that is rolled back; those of a released one and of a function's block stay", async ({ connect }) => {
     const { client, table, resource, amounts } = await accounts(connect);
     await inTransaction(client, async () => {
       await client.query("select palisade.present($1, 9)", [resource(7)]);

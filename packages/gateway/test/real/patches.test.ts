@@ -132,10 +132,7 @@ async function send(store: FencedStore, way: (typeof ways)[number], request: Wri
 }
 
 describe.each(ways)("a patch that races, %s", (way) => {
-  test("G1 is refused when the fence rises between its reading and its storing, although the document is the same", async ({
-    store,
-    connect,
-  }) => {
+  test("G1 is refused when the fence rises between its reading and its storing", async ({ store, connect }) => {
     const resource = uniqueName();
     await store.write(put(resource, 5, '{"a":1}'));
     const other = await rival(connect, resource, RAISES_THE_FENCE);

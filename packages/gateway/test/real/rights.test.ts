@@ -82,7 +82,7 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
     expect((await app.query("select count(*)::int as n from app.mine")).rows).toEqual([{ n: 1 }]);
   });
 
-  test("G5 every function of the schema pins its search path; those with the owner's rights take plain texts and numbers, from no public", async ({
+  test("G5 every function pins its search path; those with the owner's rights take plain values, and not from public", async ({
     connect,
   }) => {
     const client = await connect();
@@ -153,9 +153,7 @@ describe("the gateway's role", () => {
       await expectRefused(gateway, "42501", ...names.map((name) => `${verb} palisade.${name}`));
   });
 
-  test("G1 cannot lower, rename or forge a fence by a plain statement, and moves one by hand only on record", async ({
-    roles: { gateway, owner },
-  }) => {
+  test("G1 cannot lower, rename or forge a fence, and moves one by hand only on record", async ({ roles: { gateway, owner } }) => {
     const insert = "insert into palisade.resources (resource, token, seq, rev, born, op, deleted, updated_at) values";
     await gateway.query(`${insert} ('r', 50, 5, 7, 1, 'put', true, now())`);
     for (const change of ["token = 1", "token = 49", "seq = 4", "rev = 6"])
@@ -258,7 +256,7 @@ describe("migrations", () => {
       );
   });
 
-  test("refuse a database with another encoding than UTF8 before anything is made in it, and so does a gateway", async ({ server }) => {
+  test("refuse a database with another encoding than UTF8, and so does a gateway", async ({ server }) => {
     await queryAt(server.url, "create database latin1 encoding 'LATIN1' locale 'C' template template0");
     const url = Object.assign(new URL(server.url), { pathname: "/latin1" }).href;
     const sentence = /encoding LATIN1: names and documents need UTF8/;
@@ -274,9 +272,7 @@ describe("migrations", () => {
     }
   });
 
-  test("refuse a database whose files were changed after they were applied, or that is newer, and no gateway is ready on it", async ({
-    postgres,
-  }) => {
+  test("refuse a database that is newer, or whose files were changed, and no gateway is ready on it", async ({ postgres }) => {
     await using database = await postgres.createDatabase();
     const { applied } = await migrate(database.url);
     await using client = await connectTo(database.url);

@@ -70,11 +70,7 @@ test("G3 wherever the transaction of a patch is cut, no answer says more than is
 });
 
 describe("while no answer comes", () => {
-  test("G3 a write is unknown after its time and its connection is not used again; what cannot connect is not applied", async ({
-    proxy,
-    warm,
-    revOf,
-  }) => {
+  test("G3 a write is unknown and its connection given up; what cannot connect is not applied", async ({ proxy, warm, revOf }) => {
     const store = await warm({ writeTimeoutMs: 150, connectTimeoutMs: 100, statementTimeoutMs: 20_000 });
     const [sent, late] = [uniqueName(), uniqueName()];
     proxy.holdReplies();

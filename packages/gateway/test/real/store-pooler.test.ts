@@ -137,10 +137,7 @@ test("a pooler in statement mode is refused, and the reason is named", async ({ 
   expect(await store.ready()).toMatchObject({ ready: false });
 });
 
-test("several gateways bring an empty database up to date at the same time, also behind a pooler in transaction mode", async ({
-  postgres,
-  cleanup,
-}) => {
+test("several gateways may bring an empty database up to date at once, also behind a pooler", async ({ postgres, cleanup }) => {
   const database = await postgres.createDatabase();
   cleanup(() => database.drop());
   const pooler = await Pgbouncer.start({ databaseUrl: database.url, mode: "transaction" });

@@ -31,20 +31,6 @@ const plainPut = (resource: string, rest: Partial<WriteRequest> = {}): Entry => 
 const namesOf = (batch: readonly Entry[]): string[] => batch.map(({ request }) => request.resource);
 
 describe("a batch", () => {
-  test("has the oldest writes, sorted by resource, up to its limits of rows and bytes", () => {
-    const queue = filled(["d", "b", "a", "c", "e"].map((name) => entry(name)));
-    expect(namesOf(queue.take())).toEqual(["a", "b", "c", "d"]);
-    expect(namesOf(queue.take())).toEqual(["e"]);
-    expect(queue.take()).toEqual([]);
-    const large = filled([entry("a", { value: "x".repeat(98) }), entry("b"), entry("c", { value: "x".repeat(500) }), entry("d")]);
-    expect([namesOf(large.take()), namesOf(large.take()), namesOf(large.take()), namesOf(large.take())]).toEqual([
-      ["a"],
-      ["b"],
-      ["c"],
-      ["d"],
-    ]);
-  });
-
   test("holds patches only or none, and takes turns; of large documents it holds few", () => {
     const patch = (name: string) => entry(name, { op: "patch" });
     const all = () => [patch("a"), entry("b"), patch("c"), entry("d"), patch("e")];
@@ -77,41 +63,23 @@ describe("a batch", () => {
   });
 });
 
-describe("plain puts that wait for one resource", () => {
-  const folds = (batch: readonly Entry[]): number[] => batch.map(({ fold }) => fold.length);
-
-  test("are folded into one row, which counts as so many writes and bytes", () => {
-    const queue = filled([...Array.from({ length: 6 }, () => plainPut("a")), plainPut("b")]);
-    const four = queue.take();
-    expect([namesOf(four), folds(four)]).toEqual([["a"], [3]]);
-    for (const write of writesOf(four)) queue.done(write);
-    const three = queue.take();
-    expect([namesOf(three), folds(three)]).toEqual([
-      ["a", "b"],
-      [1, 0],
-    ]);
-    const large = filled([plainPut("a", { value: "x".repeat(60) }), plainPut("a", { value: "y".repeat(60) })]);
-    expect(folds(large.take())).toEqual([0]);
-  });
-
-  test("are not folded with, nor past, one that differs in more than its document", () => {
-    const others: readonly Entry[] = [
-      plainPut("a", { token: 2 }),
-      entry("a"),
-      plainPut("a", { expected: "present" }),
-      plainPut("a", { op: "patch" }),
-      plainPut("a", { holder: "other" }),
-      entry("a", { seq: undefined }, false), // A token that is not verified.
-      Object.assign(plainPut("a"), { attempts: 1 }), // A failure behind it.
-    ];
-    for (const other of others) {
-      const queue = filled([plainPut("a"), plainPut("a"), other, plainPut("a")], { maxBatchRows: 10 });
-      const [first] = queue.take() as [Entry];
-      expect([other, first.fold.length]).toEqual([other, 1]);
-      for (const write of writesOf([first])) queue.done(write);
-      expect(queue.take()).toEqual([other]);
-    }
-  });
+test("plain puts of one resource are folded, but not with, nor past, one that differs in more than its document", () => {
+  const others: readonly Entry[] = [
+    plainPut("a", { token: 2 }),
+    entry("a"),
+    plainPut("a", { expected: "present" }),
+    plainPut("a", { op: "patch" }),
+    plainPut("a", { holder: "other" }),
+    entry("a", { seq: undefined }, false), // A token that is not verified.
+    Object.assign(plainPut("a"), { attempts: 1 }), // A failure behind it.
+  ];
+  for (const other of others) {
+    const queue = filled([plainPut("a"), plainPut("a"), other, plainPut("a")], { maxBatchRows: 10 });
+    const [first] = queue.take() as [Entry];
+    expect([other, first.fold.length]).toEqual([other, 1]);
+    for (const write of writesOf([first])) queue.done(write);
+    expect(queue.take()).toEqual([other]);
+  }
 });
 
 const resources = ["a", "b", "c", "d", "e", "f"] as const;
