@@ -1,6 +1,10 @@
 // `npm run bench [-- quick | usual | all | part…]`: every figure that the documentation claims,
 // measured side by side in one run, and the page that shows them.
+import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { cpus, loadavg, release, totalmem, type } from "node:os";
+import { Closers } from "@palisade/testkit";
 import { type Asked, readCommandLine, usage } from "./command-line.js";
 import { gatewayParts } from "./gateway/parts.js";
 import { handoverParts } from "./lock/handover.js";
@@ -9,9 +13,9 @@ import { faultyNodesPart } from "./lock/node-faults.js";
 import { uncontendedParts } from "./lock/uncontended.js";
 import { waitingPart } from "./lock/waiting.js";
 import { compare } from "./measure/comparison.js";
-import { thisMachine, versionsHere } from "./measure/machine.js";
+import { processorTimes } from "./measure/cpu.js";
 import { type Context, countFor, effortFor, type Part, progressOn } from "./measure/part.js";
-import { asText, parseReport, type Report, type Result, reportText } from "./measure/results.js";
+import { asText, type Machine, parseReport, type Report, type Result, reportText } from "./measure/results.js";
 import { pageOf } from "./page/page.js";
 
 const parts: readonly Part[] = [...uncontendedParts, faultyNodesPart, ...handoverParts, waitingPart, idleWaitersPart, ...gatewayParts];
@@ -24,7 +28,7 @@ async function measure(asked: Asked): Promise<Report> {
   console.log("Compare figures only within one run.");
   const results: Result[] = [];
   const servers: Record<string, string> = {};
-  const opened: AsyncDisposable[] = [];
+  await using closers = new Closers();
   const progress = progressOn(process.stderr);
   const context: Context = {
     scope: asked.scope,
@@ -43,16 +47,9 @@ async function measure(asked: Asked): Promise<Report> {
     note(server, version) {
       servers[server] = version;
     },
-    use(one) {
-      opened.push(one);
-      return one;
-    },
+    use: (one) => closers.use(one),
   };
-  try {
-    for (const part of parts) if (asked.parts.includes(part.name)) await part.run(context);
-  } finally {
-    for (const one of opened.reverse()) await one[Symbol.asyncDispose]();
-  }
+  for (const part of parts) if (asked.parts.includes(part.name)) await part.run(context);
   return {
     format: 1,
     scope: asked.scope,
@@ -64,6 +61,39 @@ async function measure(asked: Asked): Promise<Report> {
     startedAt: startedAt.toISOString(),
     tookSeconds: Math.round((Date.now() - startedAt.getTime()) / 1_000),
   };
+}
+
+const manifest = createRequire(import.meta.url)("@palisade/bench/package.json") as Record<string, Readonly<Record<string, string>>>;
+
+function thisMachine(): Machine {
+  const processors = cpus();
+  return {
+    system: `${type()} ${release()}`,
+    processor: processors[0]?.model ?? "unknown",
+    cores: processors.length,
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    loadAverage: loadavg().map((value) => Number(value.toFixed(2))),
+    processorTimes,
+  };
+}
+
+/** Of Node and the packages, which are pinned; the servers tell theirs when they have been started. */
+function versionsHere(): Readonly<Record<string, string>> {
+  const pinned = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+  const peers = pinned
+    .filter(([name]) => !/^@(palisade|types)\//.test(name))
+    .map(([name, version]) => [name, version.replace(/^npm:.*@/, "")]);
+  return { palisade: commit(), node: process.versions.node, ...Object.fromEntries(peers) };
+}
+
+/** Of this checkout, where it is one. */
+function commit(): string {
+  try {
+    const cwd = new URL(".", import.meta.url);
+    return execFileSync("git", ["describe", "--always", "--dirty"], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  } catch {
+    return "unknown";
+  }
 }
 
 /** Without the paths of this machine. */

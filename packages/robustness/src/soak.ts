@@ -4,12 +4,12 @@
 // stands out), 2 if the arguments make no sense, 130 if the run was interrupted.
 import { appendFileSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PostgresServer, RedisFleet, withClient } from "@palisade/testkit";
+import { Closers, PostgresServer, RedisFleet, withClient } from "@palisade/testkit";
 import { findAll, isBad, type Row, standsOut } from "./checkers/curves.js";
 import { fileOf, minutesOf, numberFor, oneOf, progressLines, runCommand, seedOf, textOf, whole } from "./command.js";
 import { waited } from "./history.js";
 import { type Soaked, soakReport, titleOf } from "./report.js";
-import { Closers, run } from "./runs/run.js";
+import { run } from "./runs/run.js";
 import { Workers } from "./runs/workers.js";
 import { Gateway } from "./servers/gateway.js";
 import { Sampler, type SoakEnvironment } from "./servers/sampler.js";

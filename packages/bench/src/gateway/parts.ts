@@ -1,11 +1,12 @@
 // The parts of the gateway, all on one Postgres: PUTs, PATCHes, GETs, refusals, transactions and growing tables. The
 // gateway compares a token and answers with a revision; beside it hand-written servers on the same Postgres.
-import { connectTo } from "@palisade/testkit";
-import type { Contestant, Effort, Plan } from "../measure/comparison.js";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { CitusCluster, connectTo, gatewayProgram } from "@palisade/testkit";
+import type { Contestant, Effort, Plan, Round } from "../measure/comparison.js";
 import type { Context, Part, Scope } from "../measure/part.js";
 import { shown } from "../measure/results.js";
-import { measureCitus } from "./citus.js";
-import { GatewayBench, type HttpLoad, type ServerGroup, type StyleKey, walColumn } from "./gateway-bench.js";
+import { GatewayBench, type HttpLoad, pidsOf, type ServerGroup, type StyleKey, startServer, walColumn } from "./gateway-bench.js";
 import type { Requests } from "./load-client.js";
 import { measureOwnTables } from "./own-tables.js";
 
@@ -256,6 +257,43 @@ async function fill({ databaseUrl }: ServerGroup, count: number): Promise<void> 
   await client.query("checkpoint");
 }
 
+/** On tables that Citus distributes, by the number of workers, beside the same Postgres without it. */
+const citus: Row = {
+  id: "citus",
+  title: "PUT on Citus, by the number of workers",
+  remark: "64 connections, 3200 resources, commits on disk, the coordinator and all workers on this machine",
+  effort: { rounds: 5, seconds: 2 },
+  columns: [],
+  async contestants({ client }, context) {
+    const requests = put(JSON.stringify({ status: "paid", total: 4_200, currency: "EUR" }));
+    const contestants: Contestant[] = [];
+    for (const workers of [0, 1, 2, 4]) {
+      const cluster = context.use(await CitusCluster.start({ workers, durable: true }));
+      if (workers === 0) context.note("citus", cluster.description);
+      const { url } = await cluster.createDatabase({ name: "bench" });
+      const env = { DATABASE_URL: url, PALISADE_POOL_SIZE: "20" };
+      if (workers > 0)
+        await promisify(execFile)(process.execPath, [gatewayProgram, "migrate", "--citus"], { env: { ...process.env, ...env } });
+      const name = workers === 0 ? "plain Postgres" : `${workers} ${workers === 1 ? "worker" : "workers"}`;
+      const gateway = await startServer(name, gatewayProgram, env);
+      context.use({ [Symbol.asyncDispose]: async () => void (await gateway.stop()) });
+      contestants.push({
+        name,
+        kind: "ours",
+        does: "compares token, sequence and revision; many requests in one statement",
+        processes: {
+          client: () => [client.pid],
+          server: () => [gateway.pid],
+          postgres: () => pidsOf(cluster.coordinator),
+          workers: () => cluster.workers.flatMap((worker) => [...pidsOf(worker)]),
+        },
+        round: (seconds) => client.ask<Round>({ urls: [gateway.url], connections: 64, seconds, requests }),
+      });
+    }
+    return contestants;
+  },
+};
+
 let started: Promise<GatewayBench> | undefined;
 
 /** The servers are started by the first part that asks, and end with the run. */
@@ -285,5 +323,5 @@ export const gatewayParts: readonly Part[] = [
   part("table-size", ["usual", "PUT and GET among 10³ to 10⁶ resources"], growing("table-size", [1_000, 10_000, 100_000, 1_000_000])),
   part("largest-table", ["all", "PUT and GET among 10³ and 10⁷ resources"], growing("largest-table", [1_000, 10_000_000])),
   part("own-tables", ["usual", "the guard in front of a transaction, and the trigger of a fenced table"], measureOwnTables),
-  part("citus", ["named", ofCitus], measureCitus),
+  part("citus", ["named", ofCitus], measured([citus])),
 ];

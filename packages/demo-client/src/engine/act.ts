@@ -5,7 +5,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { scratchFolder } from "@palisade/testkit";
+import { Closers, scratchFolder } from "@palisade/testkit";
 import { type Show, type Step, serverLanes } from "../output/events.js";
 import {
   type BeforeWriting,
@@ -21,7 +21,7 @@ import {
 } from "../worker/protocol.js";
 import { StoreClient } from "../worker/store-client.js";
 import { Worker as WorkerVerbs } from "../worker/worker.js";
-import { type Environment, Owned, type WorkerPool, type WorkerProcess } from "./environment.js";
+import type { Environment, WorkerPool, WorkerProcess } from "./environment.js";
 
 interface RunOptions {
   readonly environment: Environment;
@@ -57,7 +57,7 @@ export interface Act {
 /** For workers that differ: another way to a server, other servers. */
 export type Differing = Partial<Omit<WorkerConfig, "name">>;
 
-export class ActRun extends Owned implements Narrator {
+export class ActRun extends Closers {
   readonly ttlMs: number;
   readonly route: Route;
   readonly environment: Environment;
@@ -108,6 +108,7 @@ export class ActRun extends Owned implements Narrator {
     this.#options.show({ event: "step", ...this.#where, atMs: this.#atMs(at), kind, from, ...details });
   }
 
+  /** Gives the reader time. */
   async pause(): Promise<void> {
     if (this.#options.pauseMs > 0) await this.passes(this.#options.pauseMs);
   }
@@ -218,20 +219,8 @@ export interface StepDetails extends Pick<Step, "text">, Partial<Pick<Step, "to"
   readonly at?: number;
 }
 
-/** Where steps are shown. */
-export interface Narrator {
-  step(kind: Step["kind"], from: string, details: StepDetails): void;
-  /** Gives the reader time. */
-  pause(): Promise<void>;
-}
-
-/** A write that was begun and is not yet answered. */
-interface PendingWrite {
-  readonly answer: Promise<WriteResult>;
-}
-
-export async function joinAct(narrator: Narrator, process: WorkerProcess, config: WorkerConfig): Promise<Worker> {
-  const handle = new WorkerHandle(narrator, process, config.name);
+async function joinAct(act: ActRun, process: WorkerProcess, config: WorkerConfig): Promise<Worker> {
+  const handle = new WorkerHandle(act, process, config.name);
   const verbs = Object.getOwnPropertyNames(WorkerVerbs.prototype).filter((verb) => verb !== "constructor");
   const methods = verbs.map((verb) => [verb, (...args: readonly unknown[]) => handle.ask(verb, args)]);
   await process.ask({ verb: "joins", args: [config] });
@@ -240,7 +229,7 @@ export async function joinAct(narrator: Narrator, process: WorkerProcess, config
 
 class WorkerHandle {
   readonly name: string;
-  readonly #narrator: Narrator;
+  readonly #act: ActRun;
   readonly #process: WorkerProcess;
   /** Whether it can hear a request: not while it is stopped or computes. */
   #listens = true;
@@ -248,8 +237,8 @@ class WorkerHandle {
   #computation: string | undefined;
   #onAboutToWrite: () => void = () => undefined;
 
-  constructor(narrator: Narrator, process: WorkerProcess, name: string) {
-    this.#narrator = narrator;
+  constructor(act: ActRun, process: WorkerProcess, name: string) {
+    this.#act = act;
     this.#process = process;
     this.name = name;
     process.onTold = (event) => this.#heard(event);
@@ -258,15 +247,19 @@ class WorkerHandle {
   /** A call that is not awaited may fail unseen: its act has ended for another reason then. */
   ask(verb: string, args: readonly unknown[]): Promise<unknown> {
     const answer = this.#process.ask<unknown>({ verb, args }).then(async (value) => {
-      await this.#narrator.pause();
+      await this.#act.pause();
       return value;
     });
     answer.catch(() => undefined);
     return answer;
   }
 
-  /** Finds its lease good, and computes what it will write. Resolves when it begins to. */
-  async isAboutToWrite(resource: Resource, document: Document, beforeWriting: BeforeWriting = "trusts"): Promise<PendingWrite> {
+  /** Finds its lease good, and computes what it will write. Resolves when it begins to, with the answer to come. */
+  async isAboutToWrite(
+    resource: Resource,
+    document: Document,
+    beforeWriting: BeforeWriting = "trusts",
+  ): Promise<{ readonly answer: Promise<WriteResult> }> {
     this.#computation = scratchFolder("computation");
     this.#listens = false;
     const begun = new Promise<void>((resolve) => {
@@ -275,13 +268,13 @@ class WorkerHandle {
     const doneWhen = join(this.#computation, "done");
     const answer = this.ask("computesAndWrites", [resource, document, { doneWhen, beforeWriting }]) as Promise<WriteResult>;
     await Promise.race([begun, answer]);
-    await this.#narrator.pause();
+    await this.#act.pause();
     return { answer };
   }
 
   /** Its event loop is free again, and it goes on to write. */
   finishesComputing(): void {
-    this.#narrator.step("resumes", this.name, { text: "has finished its computation" });
+    this.#act.step("resumes", this.name, { text: "has finished its computation" });
     this.#endComputation();
     this.#listens = true;
   }
@@ -289,12 +282,12 @@ class WorkerHandle {
   async isStopped(): Promise<void> {
     this.#listens = false;
     await this.#process.stop();
-    this.#narrator.step("stops", this.name, { text: `SIGSTOP: process ${this.#process.pid} stands still` });
-    await this.#narrator.pause();
+    this.#act.step("stops", this.name, { text: `SIGSTOP: process ${this.#process.pid} stands still` });
+    await this.#act.pause();
   }
 
   wakesUp(): void {
-    this.#narrator.step("resumes", this.name, { text: `SIGCONT: process ${this.#process.pid} goes on where it was` });
+    this.#act.step("resumes", this.name, { text: `SIGCONT: process ${this.#process.pid} goes on where it was` });
     this.#endComputation();
     this.#process.resume();
     this.#listens = true;
@@ -317,7 +310,7 @@ class WorkerHandle {
   }
 
   #show({ kind, from, leaseMs, ...details }: WorkerStep): void {
-    this.#narrator.step(kind, from, details);
+    this.#act.step(kind, from, details);
     if (leaseMs === undefined) return;
     clearTimeout(this.#leaseEnd);
     this.#leaseEnd = setTimeout(() => this.#showLeaseEnd(`the lease of ${this.name} is over`), leaseMs);
@@ -328,6 +321,6 @@ class WorkerHandle {
     if (this.#leaseEnd === undefined) return;
     clearTimeout(this.#leaseEnd);
     this.#leaseEnd = undefined;
-    this.#narrator.step("over", this.name, { text });
+    this.#act.step("over", this.name, { text });
   }
 }

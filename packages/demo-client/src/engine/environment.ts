@@ -3,26 +3,12 @@
 // disposed of.
 
 import { fileURLToPath } from "node:url";
-import { AskedChild, PostgresServer, queryAt, RedisFleet, type Serving, startServing, untilStopped } from "@palisade/testkit";
+import { AskedChild, Closers, PostgresServer, queryAt, RedisFleet, type Serving, startServing, untilStopped } from "@palisade/testkit";
 import type { WorkerCall, WorkerEvent } from "../worker/protocol.js";
 import { unfencedTable } from "../worker/store-client.js";
 
 /** Always the compiled one, also when this file is run from its source. */
 const program = fileURLToPath(new URL("../../dist/worker/main.js", import.meta.url));
-
-/** Things that were opened together and are closed together, the last one first. */
-export class Owned implements AsyncDisposable {
-  readonly #things: AsyncDisposable[] = [];
-
-  own<Thing extends AsyncDisposable>(thing: Thing): Thing {
-    this.#things.push(thing);
-    return thing;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const thing of this.#things.splice(0).reverse()) await thing[Symbol.asyncDispose]();
-  }
-}
 
 interface GatewayOptions {
   readonly databaseUrl: string;
@@ -115,14 +101,14 @@ export interface Environment extends AsyncDisposable {
 /** With a Postgres of its own, unless one is given. */
 export async function openEnvironment(given: { readonly databaseUrl?: string } = {}): Promise<Environment> {
   const startedAt = performance.now();
-  const opened = new Owned();
-  const workers = opened.own(new WorkerPool());
+  const opened = new Closers();
+  const workers = opened.use(new WorkerPool());
   workers.prepare(2);
   try {
     // Where no Redis can be had, WebAssembly stands in, and the description says so.
     const starting = [
-      RedisFleet.start({ nodes: 5, appendfsync: "always", fallback: "wasm" }).then((fleet) => opened.own(fleet)),
-      given.databaseUrl === undefined ? PostgresServer.start().then((server) => opened.own(server)) : undefined,
+      RedisFleet.start({ nodes: 5, appendfsync: "always", fallback: "wasm" }).then((fleet) => opened.use(fleet)),
+      given.databaseUrl === undefined ? PostgresServer.start().then((server) => opened.use(server)) : undefined,
     ] as const;
     await Promise.allSettled(starting); // What did start is closed when the other cannot.
     const [redis, postgres] = await Promise.all(starting).catch((error: Error) => {
@@ -131,7 +117,7 @@ export async function openEnvironment(given: { readonly databaseUrl?: string } =
     const databaseUrl = postgres?.url ?? given.databaseUrl ?? "";
     await queryAt(databaseUrl, unfencedTable);
     // Opened last, so closed before the servers, which it would otherwise miss.
-    const { url: gatewayUrl } = opened.own(await startGateway({ databaseUrl, redisUrls: redis.urls }));
+    const { url: gatewayUrl } = opened.use(await startGateway({ databaseUrl, redisUrls: redis.urls }));
     return {
       redisUrls: redis.urls,
       gatewayUrl,

@@ -108,7 +108,7 @@ interface Replicated {
 }
 
 async function replicated(act: ActRun): Promise<Replicated> {
-  const pair = act.own(await RedisFleet.start({ nodes: 2 }));
+  const pair = act.use(await RedisFleet.start({ nodes: 2 }));
   const [primary, replica] = [pair.node("n1"), pair.node("n2")];
   const link = await primary.anotherWay();
   await replica.cli("REPLICAOF", link.host, link.port);

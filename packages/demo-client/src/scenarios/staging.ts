@@ -68,7 +68,7 @@ export class PrivateFleet {
   }
 
   static async start(act: ActRun): Promise<PrivateFleet> {
-    return new PrivateFleet(act, act.own(await RedisFleet.start({ nodes: 5, appendfsync: "always" })));
+    return new PrivateFleet(act, act.use(await RedisFleet.start({ nodes: 5, appendfsync: "always" })));
   }
 
   node(name: string): RedisNode {
@@ -99,7 +99,7 @@ export class PrivateFleet {
    */
   async gateway(size = this.urls.length): Promise<Differing> {
     const { databaseUrl } = this.#act.environment;
-    const gateway = this.#act.own(await startGateway({ databaseUrl, redisUrls: this.urls.slice(0, size) }));
+    const gateway = this.#act.use(await startGateway({ databaseUrl, redisUrls: this.urls.slice(0, size) }));
     return { gatewayUrl: gateway.url };
   }
 }

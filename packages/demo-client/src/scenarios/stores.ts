@@ -2,7 +2,7 @@
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { FaultProxy, gatewayProgram, PostgresPair, PostgresServer, queryAt } from "@palisade/testkit";
+import { addressOf, FaultProxy, gatewayProgram, PostgresPair, PostgresServer, queryAt } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario, Worker } from "../engine/act.js";
 import { startGateway } from "../engine/environment.js";
 import type { Resource } from "../worker/protocol.js";
@@ -24,16 +24,16 @@ interface Replicated {
 
 /** Worker 2 has taken over; what the primary writes from now on does not reach the standby. */
 async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Replicated> {
-  const pair = act.own(await PostgresPair.start({ replication }));
+  const pair = act.use(await PostgresPair.start({ replication }));
   const { redisUrls } = act.environment;
   const durability = replication === "sync" ? "sync" : "local";
   // What the control loses would be noticed otherwise (restored-backup).
   const restoreCheck = replication === "sync" ? "on" : "off";
   const options = { redisUrls, databaseUrl: pair.primary.url, durability, restoreCheck } as const;
-  const first = act.own(await startGateway(options));
+  const first = act.use(await startGateway(options));
   await pair.caughtUp();
-  const proxy = await FaultProxy.start({ upstream: hostOf(first.url) });
-  act.own({ [Symbol.asyncDispose]: () => proxy.stop() });
+  const proxy = await FaultProxy.start({ upstream: addressOf(first.url) });
+  act.use(proxy);
   const address = { gatewayUrl: `http://${proxy.host}:${proxy.port}` };
   const one = await act.worker("worker 1", address);
   const two = await act.worker("worker 2", address);
@@ -46,16 +46,11 @@ async function setUp(act: ActRun, replication: "sync" | "async"): Promise<Replic
     await pair.primary.crash();
     await pair.promote();
     act.step("breaks", "store", { text: "the primary dies; the standby takes over" });
-    const second = act.own(await startGateway({ redisUrls, databaseUrl: pair.standby.url, restoreCheck }));
-    await proxy.serverUp(hostOf(second.url));
+    const second = act.use(await startGateway({ redisUrls, databaseUrl: pair.standby.url, restoreCheck }));
+    await proxy.serverUp(addressOf(second.url));
     proxy.cut();
   };
   return { one, two, ledger, pair, address, failOver };
-}
-
-function hostOf(url: string): { readonly host: string; readonly port: number } {
-  const { hostname, port } = new URL(url);
-  return { host: hostname, port: Number(port) };
 }
 
 async function synchronous(act: ActRun): Promise<void> {
@@ -108,9 +103,9 @@ interface Restored {
 
 /** Backup, worker 2's write under the newer token, restore. */
 async function restored(act: ActRun, restoreCheck: "on" | "off"): Promise<Restored> {
-  const server = act.own(await PostgresServer.start({ provider: "local" }));
+  const server = act.use(await PostgresServer.start({ provider: "local" }));
   const { redisUrls } = act.environment;
-  const gateway = act.own(await startGateway({ redisUrls, databaseUrl: server.url, restoreCheck }));
+  const gateway = act.use(await startGateway({ redisUrls, databaseUrl: server.url, restoreCheck }));
   const address = { gatewayUrl: gateway.url };
   const one = await act.worker("worker 1", address);
   const two = await act.worker("worker 2", address);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { processState, startNode } from "@palisade/testkit";
+import { isRunning, processState, startNode } from "@palisade/testkit";
 import { expect, test, vi } from "@palisade/testkit/vitest";
 import { onTestFinished } from "vitest";
 
@@ -80,11 +80,6 @@ test("Ctrl-C in the middle of a scenario is one sentence and exit code 130, and 
   expect(started.length).toBeGreaterThanOrEqual(9);
   await expect.poll(() => started.filter(isRunning), { timeout: 30_000, interval: 10 }).toEqual([]);
 });
-
-/** A zombie does not run: in a container without an init process orphans stay zombies. */
-function isRunning(pid: number): boolean {
-  return !["Z", "X"].includes(processState(pid)?.state ?? "X");
-}
 
 function descendantsOf(ancestor: number): readonly number[] {
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));

@@ -2,7 +2,7 @@
 // writes, and its exit code. A control is expected to be found wanting.
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { MissingPrograms, scratchFolder } from "@palisade/testkit";
+import { Closers, MissingPrograms, scratchFolder } from "@palisade/testkit";
 import { chanceOf } from "../chance.js";
 import { judge } from "../checkers/judge.js";
 import { fileOf, progressLines, runCommand, seedOf, type Values, whole } from "../command.js";
@@ -13,7 +13,7 @@ import { FaultLog, type Plan, schedule } from "../faults/schedule.js";
 import { type CounterSample, collectJournals, emptyHistory, type Violation } from "../history.js";
 import { type Outcome, textReport } from "../report.js";
 import type { Environment } from "../servers/system.js";
-import { Closers, run, type Signals } from "./run.js";
+import { run, type Signals } from "./run.js";
 
 export interface FaultProfile {
   readonly plan: Plan;

@@ -2,7 +2,7 @@
 // asked of it, which servers and clients it has, how often each fault is drawn and for how long, and what its control
 // must do.
 import { setTimeout as sleep } from "node:timers/promises";
-import { gatewayProgram, RedisFleet, startNode } from "@palisade/testkit";
+import { type Closers, gatewayProgram, RedisFleet, startNode } from "@palisade/testkit";
 import { minutesOf, numberFor, shortOr, type Values } from "../command.js";
 import type { Plan } from "../faults/schedule.js";
 import { clientNumber, journalName } from "../history.js";
@@ -11,7 +11,6 @@ import { type Environment, GATEWAYS, startSystem } from "../servers/system.js";
 import { documentTimes } from "../traffic/documents.js";
 import { lockTimes, RESOURCE } from "../traffic/one-lock.js";
 import type { FaultCommand, FaultProfile } from "./fault-run.js";
-import type { Closers } from "./run.js";
 import { Workers } from "./workers.js";
 
 const COMMON = `  --seed S           what to repeat (from the clock)

@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FaultProxy, type Serving, startServing } from "@palisade/testkit";
+import { addressOf, FaultProxy, type Serving, startServing } from "@palisade/testkit";
 
 const AGAIN_MS = 100;
 const READY_WITHIN_MS = 60_000;
@@ -56,8 +56,7 @@ export class Gateway implements AsyncDisposable {
   async start(): Promise<void> {
     const probe = this.#probe === undefined ? {} : { nodeOptions: ["--import", this.#probe.module], onMessage: this.#probe.onMessage };
     this.#serving = await startServing({ name: this.name, env: this.env, ...probe });
-    const { hostname, port } = new URL(this.#serving.url);
-    this.#upstream = { host: hostname, port: Number(port) };
+    this.#upstream = addressOf(this.#serving.url);
     await Promise.all(this.#links.map((link) => link.serverUp(this.#upstream)));
   }
 

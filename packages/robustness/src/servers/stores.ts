@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import {
   type Address,
+  addressOf,
   CitusCluster,
   FaultProxy,
   gatewayProgram,
@@ -78,8 +79,7 @@ export class SystemStore implements AsyncDisposable {
   }
 
   get #address(): Address {
-    const { hostname, port } = new URL(this.#served.url());
-    return { host: hostname, port: Number(port) };
+    return addressOf(this.#served.url());
   }
 }
 

@@ -1,9 +1,8 @@
 // What every run of the whole system starts: the lock's nodes, gateways, clients and intruders, and
 // a link between any two, around a store that the profile brings; and what that has stored.
 import { createLocker } from "@palisade/lock";
-import { type FaultProxy, type FleetWay, RedisFleet } from "@palisade/testkit";
+import { type Closers, type FaultProxy, type FleetWay, RedisFleet } from "@palisade/testkit";
 import { clientNumber, type Document, type Entry, type Final, type History, journalName } from "../history.js";
-import type { Closers } from "../runs/run.js";
 import { type Place, Workers } from "../runs/workers.js";
 import { documentTimes, GUARDED_TABLES, rows } from "../traffic/documents.js";
 import { intruded } from "../traffic/intruder.js";

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Child, startChild } from "@palisade/testkit";
+import { type Child, isRunning, startChild } from "@palisade/testkit";
 import { afterAll, describe, expect, test } from "vitest";
 
 const program = fileURLToPath(new URL("../../dist/soak.js", import.meta.url));
@@ -36,14 +36,6 @@ function linesOf(name: string): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
-
 /** It takes fifteen seconds, and on a busy machine several times that. */
 const PATIENCE_MS = 300_000;
 /** Of these only the end counts: they need not be as busy as one whose curves are judged. */
@@ -71,7 +63,7 @@ describe("the soak", { timeout: PATIENCE_MS }, () => {
     expect(lines.at(-1)?.kind).toBe("end");
     const pids = lines[0]?.pids ?? {};
     expect(pids).toMatchObject({ gateway: expect.any(Number), "client 1": expect.any(Number), "client 2": expect.any(Number) });
-    await expect.poll(() => Object.values(pids).filter(isAlive), { timeout: PATIENCE_MS }).toEqual([]);
+    await expect.poll(() => Object.values(pids).filter(isRunning), { timeout: PATIENCE_MS }).toEqual([]);
   });
 
   test.concurrent("that lasts for long ends at once, with the reason, when its gateway is gone", async ({ expect }) => {

@@ -6,9 +6,8 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createGatewayClient, type GatewayClient, rawJson } from "@palisade/client";
 import { createLocker, type Locker } from "@palisade/lock";
-import { type Child, PostgresServer, RedisFleet, scratchFolder, startChild } from "@palisade/testkit";
+import { type Child, Closers, PostgresServer, RedisFleet, scratchFolder, startChild } from "@palisade/testkit";
 import { test as base, describe, expect } from "@palisade/testkit/vitest";
-import { Closers } from "../../src/runs/run.js";
 import { Gateway } from "../../src/servers/gateway.js";
 
 const resolved = createRequire(import.meta.url);

@@ -3,8 +3,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Closers } from "@palisade/testkit";
 import { afterEach, expect, test } from "vitest";
-import { Closers, run } from "../../src/runs/run.js";
+import { run } from "../../src/runs/run.js";
 import { Workers } from "../../src/runs/workers.js";
 import { Gateway } from "../../src/servers/gateway.js";
 

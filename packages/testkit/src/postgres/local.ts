@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { endsWithUs, outlivesUs, scratchFolder } from "../process/orphans.js";
 import { returnPort, takePort } from "../process/port-block.js";
-import { continueTree, killTree, stopTree } from "../process/process-tree.js";
+import { continueTree, isRunning, killTree, stopTree } from "../process/process-tree.js";
 import { type Child, startChild } from "../process/program.js";
 import { type Account, cached, reachableBy, run } from "../programs/cache.js";
 import { type PostgresInstallation, thisCitus, thisPostgres } from "../programs/postgres.js";
@@ -241,12 +241,4 @@ function sweepAbandonedMemory(account: Account | undefined): Promise<void> {
   };
   swept ??= sweep();
   return swept;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (cause) {
-    return (cause as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

@@ -26,6 +26,16 @@ export function processState(pid: number | string): ProcessState | undefined {
   }
 }
 
+/** A zombie does not run: in a container without an init process orphans stay zombies. */
+export function isRunning(pid: number): boolean {
+  if (process.platform === "linux") return !["Z", "X", undefined].includes(processState(pid)?.state);
+  try {
+    return process.kill(pid, 0);
+  } catch (cause) {
+    return (cause as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
 /** Resolves when SIGSTOP has taken effect, which takes a moment; without /proc, at once. */
 export async function untilStopped(pid: number): Promise<void> {
   const giveUpAt = performance.now() + STOP_TIMEOUT_MS;

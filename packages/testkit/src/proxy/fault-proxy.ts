@@ -12,6 +12,11 @@ export interface Address {
   readonly port: number;
 }
 
+export function addressOf(url: string): Address {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
+}
+
 export function throughHere(serverUrl: string, { host, port }: Address): string {
   return Object.assign(new URL(serverUrl), { hostname: host, port: String(port) }).href;
 }
@@ -53,7 +58,7 @@ function noTraffic(): DirectionTraffic {
   return { passedBytes: 0, droppedBytes: 0, waitingBytes: 0 };
 }
 
-export class FaultProxy {
+export class FaultProxy implements AsyncDisposable {
   readonly host = "127.0.0.1";
   readonly #rules: Rules = transparent();
   readonly #traffic: Traffic = { requests: noTraffic(), replies: noTraffic() };
@@ -212,6 +217,10 @@ export class FaultProxy {
     this.cut();
     await this.#openOrClose();
     returnPort(this.#port);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
   }
 
   #setGate(direction: Direction, gate: DirectionRules["gate"]): void {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { processState } from "../../src/process/process-tree.js";
+import { isRunning } from "../../src/process/process-tree.js";
 import { type Child, startNode } from "../../src/process/program.js";
 
 const program = fileURLToPath(new URL("../../.build/test/real/orphans.program.js", import.meta.url));
@@ -22,19 +22,9 @@ async function startOwner(owned: string, ending = "idle", env: Readonly<Record<s
   return { owner, ...(JSON.parse(line) as { pids: number[]; folders: string[] }) };
 }
 
-/** A zombie is gone. */
-function isAlive(pid: number): boolean {
-  if (process.platform === "linux") return !["Z", "X", undefined].includes(processState(pid)?.state);
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
-
 async function untilGone({ pids, folders }: { readonly pids: readonly number[]; readonly folders: readonly string[] }): Promise<void> {
   await vi.waitFor(() => {
-    expect([...pids.filter(isAlive), ...folders.filter(existsSync)]).toEqual([]);
+    expect([...pids.filter(isRunning), ...folders.filter(existsSync)]).toEqual([]);
   }, patient);
 }
 
