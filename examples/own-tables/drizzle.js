@@ -1,4 +1,4 @@
-// node withdraw.js ACCOUNT AMOUNT takes an amount from an account: an update of a table of one's
+// node drizzle.js ACCOUNT AMOUNT takes an amount from an account: an update of a table of one's
 // own, in a transaction of one's own, under a lease.
 import { withFencedTransaction } from "@palisade/guard";
 import { createLocker } from "@palisade/lock";
@@ -8,8 +8,7 @@ import { integer, pgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
 
 const [account, amount] = process.argv.slice(2).map(Number);
-if (!Number.isSafeInteger(account) || !Number.isSafeInteger(amount) || amount < 1)
-  throw new Error("usage: node withdraw.js ACCOUNT AMOUNT");
+if (!Number.isSafeInteger(account) || !Number.isSafeInteger(amount) || amount < 1) throw new Error("usage: node drizzle.js ACCOUNT AMOUNT");
 
 const nodes = process.env.REDIS_URLS?.split(",") ?? [7001, 7002, 7003, 7004, 7005].map((port) => `redis://127.0.0.1:${port}`);
 const locker = createLocker({ nodes });
