@@ -261,12 +261,8 @@ export class FaultProxy implements AsyncDisposable {
       reset(client);
       return;
     }
-    const connection = new Connection(client, {
-      rules: this.#rules,
-      traffic: this.#traffic,
-      onTraffic: () => this.#changed(),
-      onClosed: () => this.#connections.delete(connection) && this.#changed(),
-    });
+    const of: OfProxy = { rules: this.#rules, traffic: this.#traffic, onTraffic: () => this.#changed() };
+    const connection = new Connection(client, of, () => this.#connections.delete(connection) && this.#changed());
     this.#connections.add(connection);
     if (!this.#rules.newConnectionsHang) connection.connect(this.#upstream);
     this.#changed();
@@ -278,30 +274,27 @@ export class FaultProxy implements AsyncDisposable {
 }
 
 /** What a connection has of its proxy. */
-interface Shared {
+interface OfProxy {
   readonly rules: Rules;
   readonly traffic: Traffic;
   readonly onTraffic: () => void;
-  readonly onClosed: () => void;
 }
 
 /** One client's connection through the proxy: its two sockets, its two directions, and its end. */
 class Connection {
-  readonly #client: Socket;
-  readonly #server = new Socket({ allowHalfOpen: true });
+  readonly client: Socket;
+  readonly server = new Socket({ allowHalfOpen: true });
+  readonly of: OfProxy;
   readonly #ways: readonly OneWay[];
   readonly #onClosed: () => void;
   #connected = false;
 
-  constructor(client: Socket, shared: Shared) {
-    this.#client = client;
-    this.#onClosed = shared.onClosed;
-    const onBudgetSpent = (): void => this.finish();
-    this.#ways = [
-      new OneWay("requests", { source: client, sink: this.#server, shared, onBudgetSpent }),
-      new OneWay("replies", { source: this.#server, sink: client, shared, onBudgetSpent }),
-    ];
-    for (const socket of [client, this.#server]) {
+  constructor(client: Socket, of: OfProxy, onClosed: () => void) {
+    this.client = client;
+    this.of = of;
+    this.#onClosed = onClosed;
+    this.#ways = [new OneWay("requests", this), new OneWay("replies", this)];
+    for (const socket of [client, this.server]) {
       socket.setNoDelay(true);
       socket.once("close", () => this.#closed());
     }
@@ -311,7 +304,7 @@ class Connection {
   connect({ host, port }: Address): void {
     if (this.#connected) return;
     this.#connected = true;
-    this.#server.connect(port, host);
+    this.server.connect(port, host);
   }
 
   get lostBytes(): boolean {
@@ -325,21 +318,21 @@ class Connection {
 
   /** Both sides see a reset, now; what was on its way is gone. */
   cut(): void {
-    reset(this.#client);
-    reset(this.#server);
+    reset(this.client);
+    reset(this.server);
   }
 
   /** Ends it after what was passed on has arrived: a reset could overtake the last request. */
   finish(): void {
-    if (this.#server.pending) this.#server.destroy();
-    else this.#server.destroySoon();
-    this.#client.destroySoon();
+    if (this.server.pending) this.server.destroy();
+    else this.server.destroySoon();
+    this.client.destroySoon();
   }
 
   #closed(): void {
     // A socket that was never connected does not close by itself.
-    if (this.#client.destroyed && !this.#connected) this.#server.destroy();
-    if (!this.#client.destroyed || !this.#server.destroyed) return;
+    if (this.client.destroyed && !this.#connected) this.server.destroy();
+    if (!this.client.destroyed || !this.server.destroyed) return;
     for (const way of this.#ways) way.close();
     this.#onClosed();
   }
@@ -350,13 +343,6 @@ const MOST_WAITING_BYTES = 1024 * 1024;
 
 type Parcel = { readonly arrivedAt: number } & ({ readonly bytes: Buffer } | { readonly sign: "end" | "reset" });
 
-interface Ends {
-  readonly source: Socket;
-  readonly sink: Socket;
-  readonly shared: Shared;
-  readonly onBudgetSpent: () => void;
-}
-
 /**
  * One direction: an ordered, bounded queue from one socket to the other. Bytes, end and reset leave in
  * the order they came, or not at all. The rules are asked whenever something is about to leave.
@@ -364,8 +350,11 @@ interface Ends {
 class OneWay {
   /** Bytes were discarded, so nothing may follow: the receiver would see a gap. */
   lost = false;
+  readonly #connection: Connection;
+  readonly #source: Socket;
+  readonly #sink: Socket;
+  readonly #rules: Rules;
   readonly #direction: Direction;
-  readonly #ends: Ends;
   readonly #traffic: DirectionTraffic;
   #queue: Parcel[] = [];
   #waitingBytes = 0;
@@ -374,11 +363,15 @@ class OneWay {
   #cutBy: DirectionRules["cut"];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(direction: Direction, ends: Ends) {
+  constructor(direction: Direction, connection: Connection) {
+    const { client, server, of } = connection;
+    const [source, sink] = direction === "requests" ? [client, server] : [server, client];
+    this.#connection = connection;
+    this.#source = source;
+    this.#sink = sink;
+    this.#rules = of.rules;
+    this.#traffic = of.traffic[direction];
     this.#direction = direction;
-    this.#ends = ends;
-    this.#traffic = ends.shared.traffic[direction];
-    const { source, sink } = ends;
     let failed = false;
     source.on("data", (bytes: Buffer) => this.#accept({ bytes, arrivedAt: performance.now() }));
     source.on("end", () => this.#accept({ sign: "end", arrivedAt: performance.now() }));
@@ -393,9 +386,9 @@ class OneWay {
   /** Lets out what may leave now; called again when rules, time or receiver change. */
   pump(): void {
     clearTimeout(this.#timer);
-    const { source, sink, shared } = this.#ends;
+    const [source, sink] = [this.#source, this.#sink];
     for (let parcel = this.#queue[0]; parcel !== undefined; parcel = this.#queue[0]) {
-      const gate = this.lost || sink.destroyed ? "drop" : shared.rules[this.#direction].gate;
+      const gate = this.lost || sink.destroyed ? "drop" : this.#rules[this.#direction].gate;
       if (gate === "hold" || (gate === "pass" && !this.#mayLeave(parcel))) break;
       this.#queue.shift();
       if ("bytes" in parcel) this.#count(-parcel.bytes.length);
@@ -407,7 +400,7 @@ class OneWay {
     }
     if (this.#waitingBytes > MOST_WAITING_BYTES) source.pause();
     else if (source.isPaused()) source.resume();
-    shared.onTraffic();
+    this.#connection.of.onTraffic();
   }
 
   /** Forgets what is waiting, when the connection is over. */
@@ -429,24 +422,23 @@ class OneWay {
   }
 
   #mayLeave(parcel: Parcel): boolean {
-    const { sink, shared } = this.#ends;
-    const unconnected = sink.pending && !sink.connecting;
-    if (unconnected || sink.writableNeedDrain) return false;
-    const remainingMs = parcel.arrivedAt + shared.rules.delayMs - performance.now();
+    const unconnected = this.#sink.pending && !this.#sink.connecting;
+    if (unconnected || this.#sink.writableNeedDrain) return false;
+    const remainingMs = parcel.arrivedAt + this.#rules.delayMs - performance.now();
     if (remainingMs <= 0) return true;
     this.#timer = setTimeout(() => this.pump(), Math.ceil(remainingMs));
     return false;
   }
 
   #deliver(parcel: Parcel): void {
-    const { sink, shared, onBudgetSpent } = this.#ends;
+    const sink = this.#sink;
     if ("sign" in parcel) {
       if (parcel.sign === "end") sink.end();
       else reset(sink);
       return;
     }
     if (sink.writableEnded) return;
-    const { cut } = shared.rules[this.#direction];
+    const { cut } = this.#rules[this.#direction];
     if (cut !== this.#cutBy) this.#passedBytes = 0;
     this.#cutBy = cut;
     const allowance = cut === undefined ? Number.POSITIVE_INFINITY : cut.afterBytes - this.#passedBytes;
@@ -454,7 +446,7 @@ class OneWay {
     this.#passedBytes += bytes.length;
     this.#traffic.passedBytes += bytes.length;
     if (bytes.length > 0) sink.write(bytes);
-    if (parcel.bytes.length >= allowance) onBudgetSpent();
+    if (parcel.bytes.length >= allowance) this.#connection.finish();
   }
 }
 

@@ -157,7 +157,12 @@ export class RedisFleet implements AsyncDisposable {
 
   /** More proxies to the same servers: one client's network, which can break alone. */
   async anotherWay(): Promise<FleetWay> {
-    return new FleetWay(await Promise.all(this.nodes.map((node) => node.anotherWay())));
+    const proxies = await Promise.all(this.nodes.map((node) => node.anotherWay()));
+    return {
+      proxies,
+      urls: proxies.map(({ host, port }) => `redis://${host}:${port}`),
+      refuse: () => Promise.all(proxies.map((proxy) => proxy.refuse())),
+    };
   }
 
   /** Ends every server and removes all they left. */
@@ -171,30 +176,11 @@ export class RedisFleet implements AsyncDisposable {
 }
 
 /** One more set of proxies in front of a fleet: one client's part of the network. */
-export class FleetWay {
-  /** In the order of the fleet's nodes, for faults beyond the shorthands below. */
+export interface FleetWay {
+  /** In the order of the fleet's nodes, as their addresses. */
   readonly proxies: readonly FaultProxy[];
-
-  constructor(proxies: readonly FaultProxy[]) {
-    this.proxies = proxies;
-  }
-
-  /** In the order of the fleet's nodes. */
-  get urls(): string[] {
-    return this.proxies.map((proxy) => `redis://${proxy.host}:${proxy.port}`);
-  }
-
-  async partition(): Promise<void> {
-    await Promise.all(this.proxies.map((proxy) => proxy.partition()));
-  }
-
-  async refuse(): Promise<void> {
-    await Promise.all(this.proxies.map((proxy) => proxy.refuse()));
-  }
-
-  async heal(): Promise<void> {
-    await Promise.all(this.proxies.map((proxy) => proxy.heal()));
-  }
+  readonly urls: readonly string[];
+  refuse(): Promise<unknown>;
 }
 
 const COMMAND_TIMEOUT_MS = 10_000;
