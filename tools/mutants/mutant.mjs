@@ -105,9 +105,10 @@ export function suiteOf({ file }) {
   return `packages/${name === "client" ? "gateway" : name}/test/`;
 }
 
-/** The paths of the tests that are expected to notice it. @param {Mutant} mutant */
+/** The paths of the tests that are expected to notice it; unit tests are the package's own. @param {Mutant} mutant */
 export function testsOf(mutant) {
-  return mutant.tests.map((test) => suiteOf(mutant) + test);
+  const own = `packages/${mutant.file.split("/")[1]}/test/`;
+  return mutant.tests.map((test) => (test.startsWith("unit/") ? own : suiteOf(mutant)) + test);
 }
 
 /**

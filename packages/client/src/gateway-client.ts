@@ -1,5 +1,6 @@
 // The calls of the client, one method per route: builds requests and reads answers.
 
+import type { Expected, Fields, Success } from "./answer.js";
 import type { GatewayClient, GatewayClientOptions } from "./client-options.js";
 import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
 import type {
@@ -30,9 +31,8 @@ import type {
   TransactionResult,
 } from "./results.js";
 import { type Retried, type RetryPolicy, seenBefore, sendWithRetry } from "./retry.js";
-import { type CallSubject, tracing } from "./spans.js";
-import { operationText } from "./transaction-body.js";
-import { createTransport, type Success, type Transport } from "./transport.js";
+import { tracing } from "./spans.js";
+import { type Call, createTransport, type Transport } from "./transport.js";
 
 /** A client of one gateway; sends nothing. Throws TypeError or RangeError for a wrong option. */
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
@@ -49,6 +49,8 @@ const ofWrite = [...ofHolder, "seq", "ifMatch", "ifNoneMatch"];
 
 const json = { "content-type": "application/json" };
 const mergePatchType = { "content-type": "application/merge-patch+json" };
+
+const written = { PUT: [200, 201], PATCH: [200], DELETE: [204] } as const;
 
 class HttpClient implements GatewayClient {
   readonly #base: string;
@@ -74,7 +76,9 @@ class HttpClient implements GatewayClient {
     const answer = await this.#write("PATCH", resource, { ...options, body: jsonTextOf(mergePatch), contentType: mergePatchType });
     if (!answer.ok) return answer;
     const text = memberText(answer.text);
-    return text === undefined ? stored(resource, answer) : { ...stored(resource, answer), value: JSON.parse(text) as T, text };
+    return text === undefined
+      ? stored(resource, answer)
+      : { ...stored(resource, answer), value: (answer.body as { value: T }).value, text };
   }
 
   async delete(resource: string, options: WriteOptions): Promise<DeleteResult> {
@@ -85,7 +89,8 @@ class HttpClient implements GatewayClient {
 
   async get<T>(resource: string, options: GetOptions = {}): Promise<GetResult<T>> {
     checkOptions("get", options, [...ofCall, "ifNoneMatch"]);
-    const headers: Record<string, string> = options.ifNoneMatch === undefined ? {} : { "if-none-match": `"${options.ifNoneMatch}"` };
+    const { ifNoneMatch } = options;
+    const headers: Record<string, string> = ifNoneMatch === undefined ? {} : { "if-none-match": `"${ifNoneMatch}"` };
     const answer = await this.#send({
       ...this.#call(options),
       method: "GET",
@@ -93,12 +98,13 @@ class HttpClient implements GatewayClient {
       headers,
       repeatable: "yes",
       subject: { operation: "get", resource },
+      expects: { statuses: ifNoneMatch === undefined ? [200] : [200, 304], token: "any", rev: ifNoneMatch ?? "any", body: () => true },
     });
     if (!answer.ok) return answer;
-    const { rev, token, text } = answer;
+    const { rev, token, text, body } = answer;
     return answer.status === 304
       ? { ok: true, modified: false, rev, token }
-      : { ok: true, modified: true, rev, token, value: JSON.parse(text) as T, text };
+      : { ok: true, modified: true, rev, token, value: body as T, text };
   }
 
   async seal<T>(resource: string, options: SealOptions): Promise<SealResult<T>> {
@@ -114,11 +120,12 @@ class HttpClient implements GatewayClient {
       leaseSignal: options.lease?.signal,
       repeatable: "yes",
       subject: { operation: "seal", resource, token },
+      // What was sealed and never written has revision 0, which no entity tag names.
+      expects: { statuses: [200], token, body: (body, rev) => isReceipt(body, resource, token) && body.rev === rev && "value" in body },
     });
     if (!answer.ok) return answer;
-    const text = memberText(answer.text) ?? "null";
-    const { token: fence, rev, value } = JSON.parse(answer.text) as { token: number; rev: number; value: T | null };
-    return { ok: true, resource, token: fence, rev, value, text };
+    const { value } = answer.body as { readonly value: T | null };
+    return { ok: true, resource, token, rev: answer.rev, value, text: memberText(answer.text) ?? "null" };
   }
 
   async transaction(operations: readonly Operation[], options: TransactionOptions = {}): Promise<TransactionResult> {
@@ -140,9 +147,16 @@ class HttpClient implements GatewayClient {
       // One number that is found used refuses the whole.
       repeatable: seqs.every((seq) => seq === undefined) ? "no" : "yes",
       subject: { operation: "transaction", token: holder },
+      expects: {
+        statuses: [200],
+        body: ({ results }) =>
+          Array.isArray(results) &&
+          results.length === operations.length &&
+          operations.every(({ resource, token = holder }, index) => isReceipt(results[index], resource, token)),
+      },
     });
     if (answer.ok) {
-      const { results } = JSON.parse(answer.text) as Pick<Extract<TransactionResult, { ok: true }>, "results">;
+      const { results } = answer.body as Pick<Extract<TransactionResult, { ok: true }>, "results">;
       return { ok: true, results, replayed: false };
     }
     const revs = seenBefore(answer, seqs);
@@ -154,29 +168,30 @@ class HttpClient implements GatewayClient {
   async list(options: ListOptions = {}): Promise<ListResult> {
     checkOptions("list", options, [...ofCall, "prefix", "limit", "cursor", "include", "tombstones"]);
     const { prefix, limit, cursor, include, tombstones } = options;
-    return await this.#read(`/v1/resources${queryText({ prefix, limit, cursor, include, tombstones })}`, options, { operation: "list" });
+    const path = `/v1/resources${queryText({ prefix, limit, cursor, include, tombstones })}`;
+    return await this.#read(options, { path, subject: { operation: "list" }, body: ({ items }) => Array.isArray(items) });
   }
 
   async history(resource: string, options: HistoryOptions = {}): Promise<HistoryResult> {
     checkOptions("history", options, [...ofCall, "limit", "before"]);
     const { limit, before } = options;
-    return await this.#read(`/v1/history/${resourcePath(resource)}${queryText({ limit, before })}`, options, {
-      operation: "history",
-      resource,
-    });
+    const path = `/v1/history/${resourcePath(resource)}${queryText({ limit, before })}`;
+    const body = (page: Fields): boolean => page.resource === resource && Array.isArray(page.entries);
+    return await this.#read(options, { path, subject: { operation: "history", resource }, body });
   }
 
   async refused(options: RefusedOptions = {}): Promise<RefusedResult> {
     checkOptions("refused", options, [...ofCall, "prefix", "since", "limit", "before"]);
     const { prefix, since, limit, before } = options;
-    return await this.#read(`/v1/refused${queryText({ prefix, since: since?.toISOString(), limit, before })}`, options, {
-      operation: "refused",
-    });
+    const path = `/v1/refused${queryText({ prefix, since: since?.toISOString(), limit, before })}`;
+    return await this.#read(options, { path, subject: { operation: "refused" }, body: ({ entries }) => Array.isArray(entries) });
   }
 
   async fence(resource: string, options: CallOptions = {}): Promise<FenceResult> {
     checkOptions("fence", options, ofCall);
-    return await this.#read(`/v1/fences/${resourcePath(resource)}`, options, { operation: "fence", resource });
+    const path = `/v1/fences/${resourcePath(resource)}`;
+    const body = (fence: Fields): boolean => fence.resource === resource && typeof fence.token === "number";
+    return await this.#read(options, { path, subject: { operation: "fence", resource }, token: "any", body });
   }
 
   async changeFence(resource: string, change: FenceChange, options: CallOptions = {}): Promise<FenceChangeResult> {
@@ -192,17 +207,22 @@ class HttpClient implements GatewayClient {
       // A second try would be told that the fence is there already, and not by whom it was moved.
       repeatable: "no",
       subject: { operation: "changeFence", resource, token },
+      expects: { statuses: [200], token, body: (body) => body.resource === resource && body.token === token },
     });
-    return answer.ok ? { ok: true, ...(JSON.parse(answer.text) as Omit<Extract<FenceChangeResult, { ok: true }>, "ok">) } : answer;
+    return answer.ok ? { ok: true, ...(answer.body as Omit<Extract<FenceChangeResult, { ok: true }>, "ok">) } : answer;
   }
 
   /** A read whose answer is one JSON object. */
-  async #read<T extends { readonly ok: true }>(path: string, options: CallOptions, subject: CallSubject): Promise<T | Refusal> {
-    const answer = await this.#send({ ...this.#call(options), method: "GET", path, headers: {}, repeatable: "yes", subject });
-    return answer.ok ? ({ ok: true, ...(JSON.parse(answer.text) as object) } as T) : answer;
+  async #read<T extends { readonly ok: true }>(
+    options: CallOptions,
+    { token, body, ...asked }: Pick<Call, "path" | "subject"> & Pick<Expected, "token" | "body">,
+  ): Promise<T | Refusal> {
+    const expects = { statuses: [200], token, body };
+    const answer = await this.#send({ ...this.#call(options), ...asked, method: "GET", headers: {}, repeatable: "yes", expects });
+    return answer.ok ? ({ ok: true, ...(answer.body as object) } as T) : answer;
   }
 
-  async #write(method: "PUT" | "PATCH" | "DELETE", resource: string, options: WriteOptions & Partial<Body>): Promise<Success | Refusal> {
+  async #write(method: keyof typeof written, resource: string, options: WriteOptions & Partial<Body>): Promise<Success | Refusal> {
     const { seq, ifMatch, ifNoneMatch, lease } = options;
     const token = tokenFor(resource, options);
     const headers: Record<string, string> = { ...options.contentType, "fencing-token": fencingHeader(token, seq) };
@@ -218,9 +238,15 @@ class HttpClient implements GatewayClient {
       leaseSignal: lease?.signal,
       repeatable: seq === undefined ? "no" : "yes",
       subject: { operation: method.toLowerCase(), resource, token },
+      expects: {
+        statuses: written[method],
+        token,
+        rev: "any",
+        ...(method === "DELETE" ? {} : { body: (body, rev) => isReceipt(body, resource, token) && body.rev === rev }),
+      },
     });
     const [rev] = seenBefore(answer, [seq]) ?? [];
-    return rev === undefined ? answer : { ok: true, status: 409, text: "{}", rev, token, replayed: true };
+    return rev === undefined ? answer : { ok: true, status: 409, text: "{}", body: {}, rev, token, replayed: true };
   }
 
   #call(options: CallOptions): Pick<Retried, "signal" | "timeoutMs"> {
@@ -228,10 +254,10 @@ class HttpClient implements GatewayClient {
     return { signal: options.signal, timeoutMs: options.timeoutMs ?? this.#timeoutMs };
   }
 
-  #send({ subject, ...call }: Retried & { readonly subject: CallSubject }): Promise<Success | Refusal> {
+  #send(call: Retried): Promise<Success | Refusal> {
     const { spans } = tracing;
     if (spans === undefined) return sendWithRetry(this.#transport, call, this.#retry);
-    const sent = { ...subject, method: call.method, base: this.#base };
+    const sent = { ...call.subject, method: call.method, base: this.#base };
     return spans.call(sent, (headers) =>
       sendWithRetry(this.#transport, { ...call, headers: { ...call.headers, ...headers } }, this.#retry),
     );
@@ -241,6 +267,19 @@ class HttpClient implements GatewayClient {
 interface Body {
   readonly body: string;
   readonly contentType: Readonly<Record<string, string>>;
+}
+
+/** What is stored after one write or seal, alone or in a transaction. */
+function isReceipt(body: unknown, resource: string, token: number | undefined): boolean {
+  const receipt = (body ?? {}) as Fields;
+  return receipt.resource === resource && receipt.token === token && typeof receipt.rev === "number";
+}
+
+/** Its document stays text, so that its numbers keep every digit. */
+function operationText(operation: Operation): string {
+  const { value, ...head } = operation as Operation & { readonly value?: unknown };
+  const text = JSON.stringify(head);
+  return operation.op === "put" || operation.op === "patch" ? `${text.slice(0, -1)},"value":${jsonTextOf(value)}}` : text;
 }
 
 function stored(

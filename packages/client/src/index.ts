@@ -2,7 +2,6 @@
 // runtimes.
 export type { GatewayClient, GatewayClientOptions } from "./client-options.js";
 export { createGatewayClient } from "./gateway-client.js";
-export { GatewayError } from "./gateway-error.js";
 export type {
   CallOptions,
   FenceChange,
@@ -40,6 +39,7 @@ export type { RetryPolicy } from "./retry.js";
 export {
   type Changes,
   type Documents,
+  GatewayError,
   type HeldLease,
   type LockerLike,
   type ResourceResult,

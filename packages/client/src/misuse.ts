@@ -15,6 +15,8 @@ export function checkMethod(value: unknown, method: string, needs: string): void
     throw new TypeError(`${needs}, not ${shown(value)}`);
 }
 
+const REDIS_PORTS: ReadonlySet<string> = new Set(["6379", "6380", "26379"]);
+
 /** The base of every address, without a slash at its end. */
 export function baseUrl(url: unknown): string {
   const example = "http://127.0.0.1:8080";
@@ -24,6 +26,10 @@ export function baseUrl(url: unknown): string {
     throw new TypeError(`url must begin with http:// or https://, for example ${example}; it is ${JSON.stringify(url)}`);
   if (parsed.username !== "" || parsed.password !== "")
     throw new TypeError("url must not hold a user or a password: fetch refuses it. The credential is the option apiKey");
+  if (/\/v1\/*$/.test(parsed.pathname))
+    throw new TypeError(`url must not end in /v1, which every path begins with; write ${JSON.stringify(url.replace(/\/v1\/*$/, ""))}`);
+  if (REDIS_PORTS.has(parsed.port))
+    throw new TypeError(`url must be the gateway's address, for example ${example}; port ${parsed.port} is that of Redis, the lock's node`);
   return parsed.href.replace(/\/+$/, "");
 }
 
@@ -38,6 +44,15 @@ export function checkMilliseconds(name: string, value: unknown): void {
   if (value === undefined) return;
   if (typeof value !== "number" || !(value > 0 && value <= 2_147_483_647))
     throw new RangeError(`${name} must be milliseconds from 1 to 2147483647, not ${shown(value)}`);
+}
+
+/** A lease whose `await` was forgotten has no token. */
+export function checkAwaited(lease: unknown): void {
+  if (isPromise(lease)) throw new TypeError("the lease is a Promise: write await before acquire");
+}
+
+function isPromise(value: unknown): boolean {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === "function";
 }
 
 /** The lease must be the one of this resource: another's token may be too low here, or too high. */
@@ -81,6 +96,7 @@ function hasToJson(value: object): boolean {
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (typeof value === "string") return JSON.stringify(value.slice(0, 40));
+  if (isPromise(value)) return "a Promise: is an await missing?";
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
   return typeof value === "function" ? "a function" : `${typeof value} ${String(value)}`;
 }

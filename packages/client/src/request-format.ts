@@ -1,6 +1,6 @@
 // How a resource, a document and a token are written into a request.
 
-import { checkDocument, checkLease, shown } from "./misuse.js";
+import { checkAwaited, checkDocument, checkLease, shown } from "./misuse.js";
 
 const MAX_TOKEN = 999_999_999_999_999;
 
@@ -22,6 +22,7 @@ export type Holder = { readonly lease: LeaseLike; readonly token?: undefined } |
  * lease.
  */
 export function tokenOf(holder: { readonly lease?: LeaseLike | undefined; readonly token?: number | undefined }): number {
+  checkAwaited(holder.lease);
   const token = holder.lease?.token ?? holder.token;
   if (token === undefined) throw new TypeError("the call needs { lease } or { token }: every write says which holder it is of");
   if (typeof token !== "number") throw new TypeError(`a fencing token is a number, as in lease.token, not ${shown(token)}`);

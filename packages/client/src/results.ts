@@ -37,7 +37,7 @@ export const problemCodes = [
 /**
  * `connection_failed`: no answer, or half of one. `timed_out`: none in time. `aborted`: the
  * caller's signal. `lease_lost`: the lease's own signal, before anything was sent.
- * `answer_not_understood`: an answer that did not come from a gateway.
+ * `answer_not_understood`: an answer, also a success, that is not the gateway's to this call.
  */
 export type LocalCode = "connection_failed" | "timed_out" | "aborted" | "lease_lost" | "answer_not_understood";
 

@@ -1,7 +1,8 @@
 // Which refusals are worth another try, and when. What the gateway has decided is never retried: a
 // stale token stays stale.
+import { local, type Success } from "./answer.js";
 import type { Refusal } from "./results.js";
-import { type Call, local, type Success, type Transport } from "./transport.js";
+import type { Call, Transport } from "./transport.js";
 
 /** How often, how long and at which distance a call is repeated. Times are in milliseconds. */
 export interface RetryPolicy {

@@ -1,15 +1,8 @@
 // Where tracing is attached. Until it is, each call costs one look at a field, and nothing of
 // OpenTelemetry is imported.
+import type { Success } from "./answer.js";
 import type { Refusal } from "./results.js";
-import type { Success } from "./transport.js";
-
-/** What a call is about. */
-export interface CallSubject {
-  /** The method of the client. */
-  readonly operation: string;
-  readonly resource?: string | undefined;
-  readonly token?: number | undefined;
-}
+import type { CallSubject } from "./transport.js";
 
 export interface SentCall extends CallSubject {
   readonly method: string;

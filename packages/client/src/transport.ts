@@ -1,23 +1,25 @@
 // One request, sent once, under one timeout, to one answer or one refusal that says whether
 // something may have changed.
-import { problemCodes, type Refusal, type RefusalCode } from "./results.js";
+import { type Expected, local, readAnswer, type Success } from "./answer.js";
+import type { Refusal } from "./results.js";
+
+/** What a call is about. */
+export interface CallSubject {
+  /** The method of the client. */
+  readonly operation: string;
+  readonly resource?: string | undefined;
+  readonly token?: number | undefined;
+}
 
 export interface Call {
+  readonly subject: CallSubject;
+  readonly expects: Expected;
   readonly method: "GET" | "PUT" | "PATCH" | "DELETE" | "POST";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs: number;
-}
-
-export interface Success {
-  readonly ok: true;
-  readonly status: number;
-  readonly text: string;
-  readonly rev: number;
-  readonly token: number;
-  readonly replayed: boolean;
 }
 
 export type Transport = (call: Call) => Promise<Success | Refusal>;
@@ -35,10 +37,13 @@ export function createTransport(base: string, apiKey: string | undefined, fetchW
         redirect: "error",
         ...(call.body === undefined ? {} : { body: call.body }),
       });
-      const text = await response.text();
-      return response.ok || response.status === 304 ? success(response, text) : refusalOf(base, response, text);
+      const { subject, expects } = call;
+      return readAnswer({ base, resource: subject.resource, expects }, response, await response.text());
     } catch (error) {
       if (call.signal?.aborted === true) return local("aborted", "The call was given up by its caller.", "unknown");
+      // fetch has no code for it; in Node it is in the words of the cause.
+      if (/redirect/i.test(reasonOf(error)))
+        return local("answer_not_understood", `${base} redirects, which is not followed. Is it the gateway's API?`, "unknown");
       if (limit.isReached) return local("timed_out", `No complete answer came from ${base} within ${call.timeoutMs} ms.`, "unknown");
       return local(
         "connection_failed",
@@ -85,76 +90,6 @@ class Limit {
   readonly #giveUp = (): void => this.#controller.abort(this.#given?.reason);
 }
 
-function success(response: Response, text: string): Success {
-  return {
-    ok: true,
-    status: response.status,
-    text,
-    // A proxy that compresses answers marks the tag as weak (W/).
-    rev: Number(/^(?:W\/)?"(\d+)"$/.exec(response.headers.get("etag") ?? "")?.[1] ?? 0),
-    token: Number(response.headers.get("fencing-token") ?? 0),
-    replayed: false,
-  };
-}
-
-export function local(code: RefusalCode, detail: string, outcome: Refusal["outcome"]): Refusal {
-  return { ok: false, code, detail, outcome, attempts: 1 };
-}
-
-/**
- * A status without one of the gateway's codes comes from something in between, which may have
- * passed the request on.
- */
-export function refusalOf(base: string, response: Response, text: string): Refusal {
-  const problem = parseProblem(text);
-  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
-  const retryAfterMs = Number.isFinite(retryAfter) ? retryAfter * 1_000 : undefined;
-  if (problem === undefined) {
-    return {
-      ...local(
-        "answer_not_understood",
-        `Status ${response.status} came from ${base} without a problem document. Is it the gateway's API? Its probes have another port.`,
-        "unknown",
-      ),
-      status: response.status,
-      retryAfterMs,
-    };
-  }
-  return {
-    ok: false,
-    code: problem.code,
-    detail: problem.detail,
-    outcome: problem.outcome ?? (problem.code === "internal" ? "unknown" : "not_applied"),
-    status: response.status,
-    resource: problem.resource,
-    presentedToken: problem.presentedToken,
-    currentToken: problem.currentToken,
-    currentSeq: problem.currentSeq,
-    currentETag: problem.currentETag,
-    currentRevs: problem.currentRevs,
-    operation: problem.operation,
-    requestId: problem.requestId,
-    retryAfterMs,
-    attempts: 1,
-  };
-}
-
-interface ProblemDocument extends Omit<Refusal, "ok" | "outcome" | "attempts"> {
-  readonly outcome?: Refusal["outcome"];
-}
-
-function parseProblem(text: string): ProblemDocument | undefined {
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const problem = document as Partial<ProblemDocument> | null;
-  const known = problemCodes.some((code) => code === problem?.code);
-  return known && typeof problem?.detail === "string" ? (problem as ProblemDocument) : undefined;
-}
-
 /**
  * Only what certainly happened before the first byte was sent. Codes are Node's; elsewhere nothing
  * is certain.
@@ -170,5 +105,7 @@ function causeCode(error: unknown): string | undefined {
 }
 
 function reasonOf(error: unknown): string {
-  return causeCode(error) ?? (error instanceof Error ? error.message : String(error));
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  return causeCode(error) ?? (cause instanceof Error ? cause.message : error.message);
 }

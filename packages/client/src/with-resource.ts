@@ -4,10 +4,27 @@
 // one that the routine used.
 
 import type { GatewayClient } from "./client-options.js";
-import { GatewayError } from "./gateway-error.js";
 import { checkMethod, checkOptions, shown } from "./misuse.js";
 import { type LeaseLike, watchNumbers } from "./request-format.js";
+import type { Refusal, RefusalCode, SealResult } from "./results.js";
 import { tracing } from "./spans.js";
+
+/** A refusal that was thrown. Of a write, `outcome` says whether it may be stored. */
+export class GatewayError extends Error {
+  override readonly name = "GatewayError";
+  /** The code of the refusal. */
+  readonly code: RefusalCode;
+  /** `unknown`: the document may or may not be stored. */
+  readonly outcome: Refusal["outcome"];
+  /** The whole answer. */
+  readonly refusal: Refusal;
+  constructor(message: string, refusal: Refusal) {
+    super(`${message}: ${refusal.code}. ${refusal.detail}`);
+    this.refusal = refusal;
+    this.code = refusal.code;
+    this.outcome = refusal.outcome;
+  }
+}
 
 /** A lease that is released by disposing of it; those of @palisade/lock fit. */
 export interface HeldLease extends LeaseLike, AsyncDisposable {}
@@ -136,9 +153,12 @@ interface Work {
 async function withOne(work: Work, resource: string): Promise<ResourceResult<unknown>> {
   const { client, lease, numbers, timeoutMs } = work;
   const { token } = lease;
-  const { value: document, rev } = await sealed(work, resource);
-  const value = await untilLost(work, resource, document, rev);
-  if (value === undefined) return { value, rev, token };
+  const seal = await sealed(work, resource);
+  const value = await untilLost(work, resource, seal.value, seal.rev);
+  if (value === undefined) {
+    checkUnchanged(resource, seal);
+    return { value, rev: seal.rev, token };
+  }
   const stored = await client.put(resource, value, { lease, seq: numbers.next(resource), timeoutMs });
   if (!stored.ok) throw new GatewayError(`${resource} was not stored with token ${token}`, stored);
   return { value, rev: stored.rev, token };
@@ -152,6 +172,8 @@ async function withSeveral(work: Work, resources: readonly string[]): Promise<Re
   const before = seals.map(({ rev }) => rev);
   const documents = seals.map(({ value }) => value);
   const value = await untilLost(work, names, documents, before);
+  for (const [index, seal] of seals.entries())
+    if (value === undefined || (Array.isArray(value) && value[index] === undefined)) checkUnchanged(resources[index] ?? "", seal);
   if (value === undefined) return { value, rev: before, token };
   if (!Array.isArray(value) || value.length !== resources.length)
     throw new TypeError(`the routine must return ${resources.length} documents, one for each of ${names}, or undefined`);
@@ -165,10 +187,18 @@ async function withSeveral(work: Work, resources: readonly string[]): Promise<Re
   return { value, rev: resources.map((resource, index) => revOf.get(resource) ?? before[index] ?? 0), token };
 }
 
-async function sealed({ client, lease, timeoutMs }: Work, resource: string): Promise<{ readonly value: unknown; readonly rev: number }> {
+type Seal = Extract<SealResult, { readonly ok: true }>;
+
+async function sealed({ client, lease, timeoutMs }: Work, resource: string): Promise<Seal> {
   const answer = await client.seal(resource, { lease, timeoutMs });
   if (!answer.ok) throw new GatewayError(`${resource} could not be sealed with token ${lease.token}`, answer);
   return answer;
+}
+
+/** What a routine changes in place is not stored: only what it returns is. */
+function checkUnchanged(resource: string, { value, text }: Seal): void {
+  if (JSON.stringify(value) !== JSON.stringify(JSON.parse(text)))
+    throw new TypeError(`the routine changed the document of ${resource} and returned nothing for it: return the document to store it`);
 }
 
 /**

@@ -3,10 +3,12 @@
 import { describe, expect, test } from "vitest";
 import { createGatewayClient, type GatewayClient, type GatewayClientOptions, rawJson, withResource } from "../../src/index.js";
 
-let sent = 0;
-const fetching: typeof fetch = async () => {
-  sent += 1;
-  return new Response("{}", { headers: { etag: '"1"' } });
+const sent: unknown[] = [];
+const fetching: typeof fetch = async (url, { headers, body } = {}) => {
+  sent.push(body);
+  const token = new Headers(headers).get("fencing-token") ?? "";
+  const resource = decodeURIComponent(String(url).replace("http://127.0.0.1:1/v1/resources/", ""));
+  return Response.json({ resource, token: Number(token), rev: 1 }, { headers: { etag: '"1"', "fencing-token": token } });
 };
 const client = createGatewayClient({ url: "http://127.0.0.1:1", fetch: fetching });
 const make = (options: unknown) => () => createGatewayClient(options as GatewayClientOptions);
@@ -21,6 +23,12 @@ describe("createGatewayClient refuses", () => {
       'url must begin with http:// or https://, for example http://127.0.0.1:8080; it is "localhost:8080"',
     ],
     ["a url that is none", { url: "gateway" }, 'it is "gateway"'],
+    [
+      "a url with the prefix of its paths",
+      { url: "http://g/api/v1/" },
+      'must not end in /v1, which every path begins with; write "http://g/api"',
+    ],
+    ["a node of the lock", { url: "http://redis-a:6379" }, "port 6379 is that of Redis, the lock's node"],
     ["a password in the url", { url: "http://me:secret@gateway" }, "The credential is the option apiKey"],
     ["an option in other letters", { url: "http://g", apikey: "k" }, 'createGatewayClient has no option "apikey"; it has url, apiKey, '],
     ["an unknown option", { url: "http://g", headers: {} }, 'no option "headers"; it has url, apiKey, fetch, timeoutMs, retry'],
@@ -42,6 +50,9 @@ const loose = client as unknown as Record<keyof GatewayClient, (...args: readonl
 describe("a call refuses", () => {
   test.each<readonly [string, () => Promise<unknown>, string]>([
     ["a forgotten lease", () => loose.put("orders/42", {}, {}), "the call needs { lease } or { token }"],
+    ["a forgotten await", () => loose.put("orders/42", {}, { lease: Promise.resolve(lease) }), "is a Promise: write await before acquire"],
+    ["a forgotten await in a transaction", () => loose.transaction([], { lease: Promise.resolve(lease) }), "is a Promise: write await"],
+    ["a locker that is not there yet", () => withResource(Promise.resolve(locker) as never, client, "r", () => 1), "is an await missing?"],
     ["forgotten options", () => loose.put("orders/42", {}), "put needs an object of options, not undefined"],
     ["a token as text", () => loose.put("orders/42", {}, { token: "34" }), 'a fencing token is a number, as in lease.token, not "34"'],
     ["a misspelt option", () => loose.patch("orders/42", {}, { token: 1, ifmatch: 3 }), 'patch has no option "ifmatch"; it has '],
@@ -69,9 +80,9 @@ describe("a call refuses", () => {
     ],
     ["a name that is no text", () => loose.get(42), 'a resource name is text such as "orders/42", not number 42'],
   ])("%s", async (_, call, message) => {
-    const before = sent;
+    sent.length = 0;
     await expect(call()).rejects.toThrow(message);
-    expect(sent).toBe(before);
+    expect(sent).toEqual([]);
   });
 
   test.each<readonly [string, unknown, string]>([
@@ -87,6 +98,18 @@ describe("a call refuses", () => {
     await expect(client.put("orders/42", value, { token: 1 })).rejects.toThrow(message);
   });
 
+  test.each<readonly [string, string, unknown, { readonly token: number; readonly seq?: number }]>([
+    ...["", "..", "a/./b", "/a", "a//b"].map((name) => [`the name ${JSON.stringify(name)}`, name, {}, { token: 1 }] as const),
+    ...[0, -1, 1.5, Number.NaN, 1e15].map((token) => [`the token ${token}`, "a", {}, { token }] as const),
+    ["the number 0", "a", {}, { token: 1, seq: 0 }],
+  ])("%s", async (_, name, value, options) => {
+    await expect(client.put(name, value, options)).rejects.toThrow(RangeError);
+  });
+
+  test("a text that is no JSON", () => {
+    expect(() => rawJson("{oops")).toThrow(SyntaxError);
+  });
+
   test("a document that contains itself", async () => {
     const value: Record<string, unknown> = {};
     value.self = value;
@@ -95,25 +118,14 @@ describe("a call refuses", () => {
 });
 
 test("what JSON keeps is sent: members that are undefined are left out, raw JSON and toJSON as they are", async () => {
+  sent.length = 0;
   const price = { toJSON: () => "1.10" };
   for (const value of [{ note: undefined, price }, rawJson("12345678901234567890"), null, "text"])
     expect(await client.put("orders/42", value, { token: 1 })).toMatchObject({ ok: true });
+  expect(sent).toEqual(['{"price":"1.10"}', "12345678901234567890", "null", '"text"']);
 });
 
 test("a lease of several resources, and the bare token of another lease, are accepted", async () => {
   expect(await client.put("orders/41", {}, { lease })).toMatchObject({ ok: true });
   expect(await client.put("orders/42", {}, { token: lease.token })).toMatchObject({ ok: true });
-});
-
-test("an address without a gateway is named: nothing listens, or something else answers", async () => {
-  const nobody = createGatewayClient({ url: "http://127.0.0.1:1/", retry: { attempts: 1 } });
-  expect(await nobody.get("a")).toMatchObject({
-    code: "connection_failed",
-    detail: expect.stringContaining("The gateway at http://127.0.0.1:1 "),
-  });
-  const probes = createGatewayClient({ url: "http://g:8081", fetch: async () => new Response("not found", { status: 404 }) });
-  expect(await probes.get("a")).toMatchObject({
-    code: "answer_not_understood",
-    detail: "Status 404 came from http://g:8081 without a problem document. Is it the gateway's API? Its probes have another port.",
-  });
 });

@@ -4,8 +4,16 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Call, createTransport } from "../../src/transport.js";
 
 const shutdown = new AbortController();
-const get: Call = { method: "GET", path: "/v1/resources/r", headers: {}, signal: shutdown.signal, timeoutMs: 10_000 };
-const answers = async () => new Response('{"a":1}', { headers: { etag: '"3"', "fencing-token": "34" } });
+const get: Call = {
+  subject: { operation: "get", resource: "r" },
+  expects: { statuses: [200], token: "any", rev: "any", body: () => true },
+  method: "GET",
+  path: "/v1/resources/r",
+  headers: {},
+  signal: shutdown.signal,
+  timeoutMs: 10_000,
+};
+const answers = async () => Response.json({ a: 1 }, { headers: { etag: '"3"', "fencing-token": "34" } });
 const fails = async () => {
   throw new TypeError("fetch failed");
 };

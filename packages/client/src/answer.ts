@@ -1,0 +1,139 @@
+// What came back, read in one place for all calls: a success, a problem of the gateway, or neither.
+// Between a client and its gateway stand proxies, log-in pages and other servers, and each of them
+// answers 200 to anything. A success is believed only if it carries what the gateway alone knows,
+// the token that was sent and the entity tag of the revision; a refusal, if it is a problem document
+// of the gateway under the status that it names. Of everything else it is not known what became of
+// the request (G3).
+import { problemCodes, type Refusal, type RefusalCode } from "./results.js";
+
+/** What a success of a call has to be. */
+export interface Expected {
+  readonly statuses: readonly number[];
+  /** The Fencing-Token that is due: the one that was sent, or "any" after a read. */
+  readonly token?: number | "any" | undefined;
+  /** The ETag that is due: this revision, or "any". */
+  readonly rev?: number | "any" | undefined;
+  /** Whether the body, parsed as JSON, is about what was asked for; absent where there is no body. */
+  readonly body?: ((body: Fields, rev: number) => boolean) | undefined;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface Success {
+  readonly ok: true;
+  readonly status: number;
+  readonly text: string;
+  /** The text, parsed; undefined where there is none. */
+  readonly body: unknown;
+  /** 0 without an entity tag: of what was never written, and of answers about several resources. */
+  readonly rev: number;
+  readonly token: number;
+  readonly replayed: boolean;
+}
+
+export interface Asked {
+  /** Of the gateway. */
+  readonly base: string;
+  readonly resource: string | undefined;
+  readonly expects: Expected;
+}
+
+export function readAnswer(asked: Asked, response: Response, text: string): Success | Refusal {
+  const { status, headers } = response;
+  const mediaType = (headers.get("content-type") ?? "").replace(/;.*/s, "").trim().toLowerCase();
+  const body = parsed(text);
+  if (!response.ok && status !== 304) {
+    const isProblem = mediaType === "application/problem+json" && isOfGateway(body, status, asked.resource);
+    return isProblem ? refusalOf(body, response) : notUnderstood(asked, "has no problem document of the gateway", { response, text });
+  }
+  const seen: Success = {
+    ok: true,
+    status,
+    text,
+    body,
+    // A proxy that compresses answers marks the tag as weak (W/).
+    rev: Number(/^(?:W\/)?"(\d+)"$/.exec(headers.get("etag") ?? "")?.[1] ?? 0),
+    token: Number(/^\d+$/.exec(headers.get("fencing-token") ?? "")?.[0] ?? 0),
+    replayed: false,
+  };
+  const fault = faultOf(seen, asked.expects, mediaType);
+  return fault === undefined ? seen : notUnderstood(asked, fault, { response, text });
+}
+
+/** Why the gateway cannot have said this in answer to the call. */
+function faultOf({ status, rev, token, body }: Success, { statuses, ...due }: Expected, mediaType: string): string | undefined {
+  if (!statuses.includes(status)) return "has a status that the gateway never answers to this";
+  if (due.token !== undefined && (due.token === "any" ? token === 0 : token !== due.token))
+    return `has ${token === 0 ? "no Fencing-Token" : `the Fencing-Token ${token}, and ${due.token} was sent`}`;
+  if (status === 304 ? rev !== due.rev : due.rev !== undefined && rev === 0)
+    return rev === 0 ? "has no ETag of a revision" : `has the ETag of revision ${rev}, and ${due.rev} was asked for`;
+  if (status === 304 || due.body === undefined) return undefined;
+  if (mediaType !== "application/json" || body === undefined) return "is not JSON";
+  return due.body((body ?? {}) as Fields, rev) ? undefined : "is not about what was asked for";
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+interface ProblemDocument extends Omit<Refusal, "ok" | "outcome" | "attempts"> {
+  readonly outcome?: Refusal["outcome"];
+}
+
+/** Other JSON APIs have codes, details and problem documents too. */
+function isOfGateway(body: unknown, status: number, resource: string | undefined): body is ProblemDocument {
+  const problem = (body ?? {}) as Partial<ProblemDocument> & { readonly type?: unknown };
+  const isKnown = problemCodes.some((code) => code === problem.code) && problem.type === `urn:palisade:problem:${problem.code}`;
+  const isAbout = problem.resource === undefined || resource === undefined || problem.resource === resource;
+  return isKnown && isAbout && problem.status === status && typeof problem.detail === "string";
+}
+
+function refusalOf(problem: ProblemDocument, response: Response): Refusal {
+  return {
+    ok: false,
+    code: problem.code,
+    detail: problem.detail,
+    outcome: problem.outcome ?? (problem.code === "internal" ? "unknown" : "not_applied"),
+    status: problem.status,
+    resource: problem.resource,
+    presentedToken: problem.presentedToken,
+    currentToken: problem.currentToken,
+    currentSeq: problem.currentSeq,
+    currentETag: problem.currentETag,
+    currentRevs: problem.currentRevs,
+    operation: problem.operation,
+    requestId: problem.requestId,
+    retryAfterMs: retryAfterMs(response),
+    attempts: 1,
+  };
+}
+
+/** Something in between answered, and may have passed the request on. */
+function notUnderstood(
+  { base }: Asked,
+  fault: string,
+  { response, text }: { readonly response: Response; readonly text: string },
+): Refusal {
+  const begins = text === "" ? "It has no body." : `It begins with ${JSON.stringify(text.slice(0, 80))}.`;
+  const advice = "Is it the gateway's API? Its probes have another port.";
+  const { status } = response;
+  return {
+    ...local("answer_not_understood", `Status ${status} came from ${base}, and ${fault}. ${begins} ${advice}`, "unknown"),
+    status,
+    retryAfterMs: retryAfterMs(response),
+  };
+}
+
+function retryAfterMs({ headers }: Response): number | undefined {
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  return Number.isFinite(seconds) ? seconds * 1_000 : undefined;
+}
+
+/** A refusal of the client itself. */
+export function local(code: RefusalCode, detail: string, outcome: Refusal["outcome"]): Refusal {
+  return { ok: false, code, detail, outcome, attempts: 1 };
+}
