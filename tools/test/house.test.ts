@@ -134,6 +134,17 @@ const rules: Readonly<Record<string, readonly [Rule, ...Files[]]>> = {
     { "packages/lock/src/lease/acquire.ts": 'import type { X } from "../redis/node.js";' },
     { "packages/lock/src/some/x.ts": "" },
   ],
+  "who uses the client or the guard installs and loads nothing else with it": [
+    never(
+      /^packages\/(client|guard)\/(src\/|package\.json$)/,
+      /"dependencies"|(?:from |import\()"(?!\.\/(?!tracing\.)[a-z-]+\.js")[^"]+"/,
+      /client\/src\/tracing\.ts$/,
+    ),
+    { "packages/guard/src/guard.ts": 'import pg from "pg";' },
+    { "packages/client/src/retry.ts": 'const { x } = await import("@palisade/lock");' },
+    { "packages/client/src/index.ts": 'export { traceClients } from "./tracing.js";' },
+    { "packages/client/package.json": '{ "dependencies": { "undici": "7" } }' },
+  ],
   "every promise is named by a test, and says what checks it": [
     promises,
     {},

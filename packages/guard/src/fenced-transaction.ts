@@ -1,10 +1,11 @@
 // A whole transaction under one or several leases: their guards first, then the caller's work, then
 // COMMIT, unless a lease has ended meanwhile. Every way in which it can end says whether something
 // may have been stored.
-import { checkRequest, type GuardRequest, guardCalls, guardError, guardText, verifyRaise } from "./guard.js";
+import { checkLease, checkRequest, type GuardRequest, guardCalls, guardError, guardText, verifyRaise } from "./guard.js";
+import { lend } from "./lent-transaction.js";
 import { mayBeCommitted, serverErrorOf } from "./server-error.js";
 import { literal, type OpenTransaction } from "./statement.js";
-import { inTransaction, type TransactionFailure, type TransactionParts, type TransactionSource } from "./transaction-source.js";
+import { inTransaction, type TransactionFailure, type TransactionSource } from "./transaction-source.js";
 
 /** The leases of @palisade/lock fit. */
 export interface FencedLease extends GuardRequest {
@@ -18,8 +19,9 @@ export interface FencedLease extends GuardRequest {
  * lease_lost: a lease ended before COMMIT was sent. transaction_failed: a statement had failed, the
  * work ignored that, and Postgres can only roll back. transaction_ended: the work itself ended the
  * transaction, so what it wrote afterwards was not guarded. outcome_unknown: no answer to COMMIT.
+ * transaction_over: thrown to a statement that the work sent after its end, and did not wait for.
  */
-export type FencedTransactionCode = "lease_lost" | "transaction_failed" | "transaction_ended" | "outcome_unknown";
+export type FencedTransactionCode = "lease_lost" | "transaction_failed" | "transaction_ended" | "outcome_unknown" | "transaction_over";
 
 /** The transaction was not committed, or it is not known whether it was. */
 export class FencedTransactionError extends Error {
@@ -39,43 +41,44 @@ export class FencedTransactionError extends Error {
 /**
  * Commits what `work` did, and answers what it returned. Rolls back when a guard refuses
  * (GuardError), when `work` throws (that error), or when a lease has ended. A lost lease does not
- * end `work` early: its later statements would run outside of the transaction.
+ * end `work` early. Once it has ended, its transaction takes no further statement.
  */
 export async function withFencedTransaction<Tx extends OpenTransaction, T>(
   db: TransactionSource<Tx>,
   leases: FencedLease | readonly FencedLease[],
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
-  return await fencedTransaction((parts) => inTransaction(db, parts), leases, work);
-}
-
-type Run<Tx> = (parts: TransactionParts<Tx>) => Promise<TransactionFailure | undefined>;
-
-/** The same, with the transaction that `run` opens. */
-export async function fencedTransaction<Tx extends OpenTransaction, T>(
-  run: Run<Tx>,
-  leases: FencedLease | readonly FencedLease[],
-  work: (tx: Tx) => Promise<T>,
-): Promise<T> {
+  if (typeof leases === "function") throw new TypeError("withFencedTransaction(db, lease, work): the lease is missing");
+  if (typeof work !== "function") throw new TypeError("withFencedTransaction(db, lease, work): the work is missing");
   const list = Array.isArray(leases) ? (leases as readonly FencedLease[]) : [leases as FencedLease];
   const requests = requestsOf(list);
   checkHeld(list);
   const done: T[] = [];
-  const failure = await run({
+  const failure = await inTransaction(db, {
     first: async (tx) => {
       for (const request of requests) await verifyRaise(tx, request);
       return { text: guardText(requests), calls: guardCalls(requests) };
     },
     work: async (tx) => {
-      const value = await work(tx);
+      const { lent, end } = lend(tx, late);
+      try {
+        done.push(await work(lent));
+      } finally {
+        end();
+      }
       checkHeld(list);
-      done.push(value);
     },
     last: lastText(requests),
   });
   if (failure !== undefined) throw errorOf(failure, requests);
   return done[0] as T;
 }
+
+const late = (): Error =>
+  new FencedTransactionError(
+    "transaction_over",
+    "the fenced transaction is over: this statement came after its end and was not sent; await every statement in the work",
+  );
 
 /**
  * Fails if the work has committed or rolled back by itself, because then the pair is gone, and if a
@@ -86,6 +89,7 @@ function lastText([request]: readonly GuardRequest[]): string {
 }
 
 function requestsOf(leases: readonly FencedLease[]): readonly GuardRequest[] {
+  for (const lease of leases) checkLease(lease);
   const requests = leases.flatMap((lease) => (lease.resources ?? [lease.resource]).map((resource) => ({ ...guardOf(lease), resource })));
   if (requests.length === 0) throw new RangeError("withFencedTransaction needs a lease");
   for (const request of requests) checkRequest(request);
@@ -110,8 +114,8 @@ const PAIR_IS_GONE = "PLS05";
 const TRANSACTION_FAILED = "25P02";
 
 function errorOf({ stage, error: cause }: TransactionFailure, requests: readonly GuardRequest[]): unknown {
-  if (stage === "first") return guardError(cause, requests);
-  if (stage !== "last" && stage !== "commit") return cause;
+  if (stage === "begin" || stage === "first") return guardError(cause, requests);
+  if (stage === "work") return cause;
   const server = serverErrorOf(cause);
   if (server?.code === PAIR_IS_GONE) {
     const message = "the work ended the transaction itself: what it wrote after that was not guarded, and may be stored";

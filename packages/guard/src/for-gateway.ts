@@ -2,7 +2,5 @@
 // change with any release, and the two are released together.
 
 export { checkName, checkText, checkToken, isCount, isName, MAX_NAME_BYTES } from "./checks.js";
-export { fencedTransaction } from "./fenced-transaction.js";
 export { mayBeCommitted, type ServerError, serverErrorOf } from "./server-error.js";
 export { type Issued, MAX_TOKEN, type Token, type VerifyToken } from "./token.js";
-export { onPool, type TransactionParts } from "./transaction-source.js";

@@ -2,8 +2,8 @@
 // the transaction ends. The function palisade.guard decides in the database, and its refusal fails
 // the transaction. It has to be the first statement: what was read before it may already be stale.
 import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "./checks.js";
-import { serverErrorOf } from "./server-error.js";
-import { execute, literal, type OpenTransaction, readValue } from "./statement.js";
+import { type ServerError, serverErrorOf } from "./server-error.js";
+import { execute, has, literal, type OpenTransaction, readValue } from "./statement.js";
 import type { Token, VerifyToken } from "./token.js";
 
 /**
@@ -74,15 +74,24 @@ const NO_TRANSACTION = "25P01";
  */
 export async function guard(tx: OpenTransaction, request: GuardRequest): Promise<void> {
   checkRequest(request);
-  await verifyRaise(tx, request);
   try {
+    await verifyRaise(tx, request);
     await execute(tx, guardText([request]));
   } catch (error) {
     throw guardError(error, [request]);
   }
 }
 
-export function checkRequest({ resource, token, seq, holder }: GuardRequest): void {
+/** A lease whose `await` was forgotten has neither a resource nor a token. */
+export function checkLease(lease: unknown): void {
+  if (has(lease, "then")) throw new TypeError("the lease is a Promise: write await before acquire");
+  if (typeof lease !== "object" || lease === null)
+    throw new TypeError(`a lease is an object with resource and token, not ${String(lease)}`);
+}
+
+export function checkRequest(request: GuardRequest): void {
+  checkLease(request);
+  const { resource, token, seq, holder } = request;
   checkName(resource);
   checkToken(token);
   if (seq !== undefined) checkToken(seq);
@@ -137,6 +146,8 @@ export function guardError(error: unknown, requests: readonly GuardRequest[]): u
     return new TypeError("guard needs an open transaction: pass the client after BEGIN, or what the library's transaction hands out", {
       cause: error,
     });
+  const setup = server === undefined ? undefined : missingSetup(server);
+  if (setup !== undefined) return new Error(setup, { cause: error });
   const code = refusals[server?.code ?? ""];
   if (server === undefined || code === undefined) return error;
   const refused = requests.find(({ resource, token }) => server.message.includes(`token ${token} for ${resource} is `)) ?? requests[0];
@@ -146,4 +157,14 @@ export function guardError(error: unknown, requests: readonly GuardRequest[]): u
     { code, resource: refused?.resource ?? "", presentedToken: refused?.token ?? 0, currentToken },
     { cause: error },
   );
+}
+
+/** What has to be run where the fences are not there, or not for this role. */
+function missingSetup({ code, message }: ServerError): string | undefined {
+  if (!/\b(palisade|guard|fence_of)\b/.test(message)) return undefined;
+  if (code === "3F000" || code === "42883")
+    return `this database has no fences: run npx @palisade/gateway migrate as its owner, with DATABASE_URL (${message})`;
+  if (code === "42501")
+    return `this role may not use the fences: run npx @palisade/gateway grant as the owner of the database, then grant palisade_app to the role (${message})`;
+  return undefined;
 }

@@ -30,7 +30,7 @@ export interface PrismaMethod<Tx> {
 export type TransactionSource<Tx> = PgPool<Tx> | (PgClient & Tx) | TransactionMethod<Tx> | PrismaMethod<Tx>;
 
 /** What a transaction consists of besides BEGIN and COMMIT. */
-export interface TransactionParts<Tx> {
+interface TransactionParts<Tx> {
   /** Makes the guards, which come first. */
   readonly first: (tx: Tx) => Promise<Guards>;
   readonly work: (tx: Tx) => Promise<unknown>;
@@ -126,15 +126,14 @@ interface Ended {
 
 type ErrorEvents = (event: "error", listener: () => void) => unknown;
 
-/** `settings` are statements for the transaction, each with its semicolon. */
-export async function onPool<Tx extends OpenTransaction>(pool: PgPool<Tx>, parts: TransactionParts<Tx>, settings = ""): Promise<Ended> {
+async function onPool<Tx extends OpenTransaction>(pool: PgPool<Tx>, parts: TransactionParts<Tx>): Promise<Ended> {
   const client = await pool.connect();
   // The pool listens to idle clients only, and an error without a listener ends the process. A lost
   // connection also rejects the statement that waits on it.
   const events = client as { readonly on?: ErrorEvents; readonly off?: ErrorEvents };
   const ignore = (): void => undefined;
   events.on?.("error", ignore);
-  const ended = await onClient(client as unknown as PgClient & Tx, parts, settings);
+  const ended = await onClient(client as unknown as PgClient & Tx, parts);
   // A client that is thrown away may still report how its connection ended.
   if (ended.reusable) events.off?.("error", ignore);
   client.release(!ended.reusable);
@@ -145,16 +144,12 @@ export async function onPool<Tx extends OpenTransaction>(pool: PgPool<Tx>, parts
  * What comes first goes with BEGIN, and what comes last with COMMIT: no further round trip. One
  * statement in each, because each costs Postgres as much as a tenth of the whole transaction.
  */
-async function onClient<Tx extends OpenTransaction>(
-  client: PgClient & Tx,
-  { first, work }: TransactionParts<Tx>,
-  settings = "",
-): Promise<Ended> {
+async function onClient<Tx extends OpenTransaction>(client: PgClient & Tx, { first, work }: TransactionParts<Tx>): Promise<Ended> {
   let stage: TransactionFailure["stage"] = "begin";
   try {
     const { calls } = await first(client);
     stage = "first";
-    const number = numberOf(await client.query(`begin; ${settings} ${guardsOfFresh(calls)}`));
+    const number = numberOf(await client.query(`begin; ${guardsOfFresh(calls)}`));
     if (number === undefined) return { failure: { stage, error: new TypeError(ALREADY_OPEN) }, reusable: true };
     stage = "work";
     await work(client);

@@ -25,7 +25,7 @@ export interface OpenDriver {
 
 export interface Driver {
   readonly name: string;
-  readonly open: (url: string) => Promise<OpenDriver>;
+  readonly open: (url: string, connections: number) => Promise<OpenDriver>;
 }
 
 /** What the guard needs of a pool, whichever copy of pg it is of. */
@@ -57,8 +57,8 @@ function pgDriver(pool: Pool): OpenDriver {
   };
 }
 
-async function drizzlePgDriver(url: string): Promise<OpenDriver> {
-  const pool = quiet(new pg.Pool({ connectionString: url, max: 2 }));
+async function drizzlePgDriver(url: string, connections: number): Promise<OpenDriver> {
+  const pool = quiet(new pg.Pool({ connectionString: url, max: connections }));
   const db = drizzleOverPg(pool);
   return {
     outside: db,
@@ -68,8 +68,8 @@ async function drizzlePgDriver(url: string): Promise<OpenDriver> {
   };
 }
 
-async function postgresJsDriver(url: string): Promise<OpenDriver> {
-  const sql = postgres(url, { max: 2, onnotice: () => undefined });
+async function postgresJsDriver(url: string, connections: number): Promise<OpenDriver> {
+  const sql = postgres(url, { max: connections, onnotice: () => undefined });
   return {
     outside: sql,
     transaction: (work) => sql.begin((tx) => work(tx)),
@@ -78,8 +78,8 @@ async function postgresJsDriver(url: string): Promise<OpenDriver> {
   };
 }
 
-async function drizzlePostgresJsDriver(url: string): Promise<OpenDriver> {
-  const sql = postgres(url, { max: 2, onnotice: () => undefined });
+async function drizzlePostgresJsDriver(url: string, connections: number): Promise<OpenDriver> {
+  const sql = postgres(url, { max: connections, onnotice: () => undefined });
   const db = drizzleOverPostgresJs(sql);
   return {
     outside: db,
@@ -89,8 +89,13 @@ async function drizzlePostgresJsDriver(url: string): Promise<OpenDriver> {
   };
 }
 
-async function knexDriver(url: string): Promise<OpenDriver> {
-  const db = knex({ client: "pg", connection: url, pool: { min: 0, max: 2 } });
+async function knexDriver(url: string, connections: number): Promise<OpenDriver> {
+  const db = knex({
+    client: "pg",
+    connection: url,
+    pool: { min: 0, max: connections },
+    log: { warn: () => undefined, error: () => undefined },
+  });
   return {
     outside: db,
     transaction: (work) => db.transaction((trx) => work(trx)),
@@ -99,8 +104,8 @@ async function knexDriver(url: string): Promise<OpenDriver> {
   };
 }
 
-async function typeOrmDriver(url: string): Promise<OpenDriver> {
-  const source = await new DataSource({ type: "postgres", url, poolSize: 2, poolErrorHandler: () => undefined }).initialize();
+async function typeOrmDriver(url: string, connections: number): Promise<OpenDriver> {
+  const source = await new DataSource({ type: "postgres", url, poolSize: connections, poolErrorHandler: () => undefined }).initialize();
   return {
     outside: source,
     transaction: (work) => source.transaction((manager) => work(manager)),
@@ -109,8 +114,8 @@ async function typeOrmDriver(url: string): Promise<OpenDriver> {
   };
 }
 
-async function prismaDriver(url: string): Promise<OpenDriver> {
-  const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max: 2 }, { onPoolError: () => undefined }) });
+async function prismaDriver(url: string, connections: number): Promise<OpenDriver> {
+  const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max: connections }, { onPoolError: () => undefined }) });
   return {
     outside: prisma,
     transaction: (work) => prisma.$transaction((tx: PrismaTx) => work(tx), { timeout: 60_000 }),
@@ -152,10 +157,14 @@ function quiet(pool: pg.Pool): pg.Pool {
 }
 
 export const drivers: readonly Driver[] = [
-  { name: "pg", open: async (url) => pgDriver(new pg.Pool({ connectionString: url, max: 2 }).on("error", () => undefined)) },
+  {
+    name: "pg",
+    open: async (url, connections) => pgDriver(new pg.Pool({ connectionString: url, max: connections }).on("error", () => undefined)),
+  },
   {
     name: "a second copy of pg",
-    open: async (url) => pgDriver(quiet(new secondCopy.Pool({ connectionString: url, max: 2 }) as unknown as pg.Pool)),
+    open: async (url, connections) =>
+      pgDriver(quiet(new secondCopy.Pool({ connectionString: url, max: connections }) as unknown as pg.Pool)),
   },
   { name: "drizzle over pg", open: drizzlePgDriver },
   { name: "postgres.js", open: postgresJsDriver },
