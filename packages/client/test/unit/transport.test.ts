@@ -1,74 +1,39 @@
 // A finished try leaves no listener on a long-lived signal and no timer behind.
 import { getEventListeners } from "node:events";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Call, createTransport } from "../../src/transport.js";
 
-const shutdown = new AbortController();
-const get: Call = {
-  subject: { operation: "get", resource: "r" },
-  expects: { statuses: [200], token: "any", rev: "any", body: () => true },
-  method: "GET",
-  path: "/v1/resources/r",
-  headers: {},
-  signal: shutdown.signal,
-  timeoutMs: 10_000,
+const answers: typeof fetch = async (_url, init) => {
+  init?.signal?.throwIfAborted();
+  return Response.json({ a: 1 }, { headers: { etag: '"3"', "fencing-token": "34" } });
 };
-const answers = async () => Response.json({ a: 1 }, { headers: { etag: '"3"', "fencing-token": "34" } });
-const fails = async () => {
-  throw new TypeError("fetch failed");
-};
+const fails: typeof fetch = async () => Promise.reject(new TypeError("fetch failed"));
 const hangs: typeof fetch = (_url, init) =>
   new Promise((_resolve, reject) => init?.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
 
-/** Node keeps the signals that AbortSignal.any derived from this one here. */
-function dependants(signal: AbortSignal): number {
-  const key = Object.getOwnPropertySymbols(signal).find(({ description }) => description === "kDependantSignals");
-  const set = key === undefined ? undefined : (signal as unknown as Record<symbol, Set<unknown> | undefined>)[key];
-  return set?.size ?? 0;
-}
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 
-function leftBehind(): { listeners: number; dependants: number; timers: number } {
-  const { signal } = shutdown;
-  return { listeners: getEventListeners(signal, "abort").length, dependants: dependants(signal), timers: vi.getTimerCount() };
-}
-
-const nothing = { listeners: 0, dependants: 0, timers: 0 };
-
-describe("a try leaves nothing behind on a signal that outlives it, nor a timer", () => {
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(() => void vi.useRealTimers());
-
-  test("when it was answered", async () => {
-    const send = createTransport("http://gateway", undefined, answers);
-    for (let i = 0; i < 3; i++) expect(await send(get)).toMatchObject({ ok: true, rev: 3, token: 34 });
-    expect(leftBehind()).toEqual(nothing);
-  });
-
-  test("when it failed", async () => {
-    const send = createTransport("http://gateway", undefined, fails);
-    expect(await send(get)).toMatchObject({ ok: false, code: "connection_failed", outcome: "unknown" });
-    expect(leftBehind()).toEqual(nothing);
-  });
-
-  test("when its time was over", async () => {
-    const answer = createTransport("http://gateway", undefined, hangs)(get);
-    vi.advanceTimersByTime(get.timeoutMs);
-    expect(await answer).toMatchObject({ ok: false, code: "timed_out", outcome: "unknown" });
-    expect(leftBehind()).toEqual(nothing);
-  });
-
-  test("when its caller gave up, before or during it", async () => {
-    const caller = new AbortController();
-    const send = createTransport("http://gateway", undefined, hangs);
-    const answer = send({ ...get, signal: caller.signal });
-    caller.abort();
-    expect(await answer).toMatchObject({ ok: false, code: "aborted" });
-    expect(getEventListeners(caller.signal, "abort")).toEqual([]);
-    const late = createTransport("http://gateway", undefined, async (_url, init) => {
-      init?.signal?.throwIfAborted();
-      return await answers();
-    });
-    expect(await late({ ...get, signal: caller.signal })).toMatchObject({ ok: false, code: "aborted" });
-    expect(vi.getTimerCount()).toBe(0);
-  });
+test.for<readonly [string, typeof fetch, (caller: AbortController) => unknown, object]>([
+  ["was answered", answers, () => undefined, { ok: true, rev: 3, token: 34 }],
+  ["failed", fails, () => undefined, { ok: false, code: "connection_failed", outcome: "unknown" }],
+  ["was not answered in time", hangs, () => vi.advanceTimersByTime(10_000), { ok: false, code: "timed_out", outcome: "unknown" }],
+  ["was given up by its caller", hangs, (caller) => caller.abort(), { ok: false, code: "aborted" }],
+])("a try that %s leaves nothing behind on a signal that outlives it, nor a timer", async ([, fetching, meanwhile, outcome]) => {
+  const caller = new AbortController();
+  const { signal } = caller;
+  const about = { subject: { operation: "get" }, expects: { statuses: [200], token: "any", rev: "any", body: () => true } } as const;
+  const call: Call = { ...about, method: "GET", path: "/v1/resources/r", headers: {}, signal, timeoutMs: 10_000 };
+  const send = createTransport("http://gateway", undefined, fetching);
+  const answer = send(call);
+  meanwhile(caller);
+  expect(await answer).toMatchObject(outcome);
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+  expect(vi.getTimerCount()).toBe(0);
+  // Node keeps the signals that AbortSignal.any derived from this one here.
+  const dependants = Object.getOwnPropertySymbols(signal).find(({ description }) => description === "kDependantSignals");
+  expect((signal as unknown as Record<symbol, Set<unknown> | undefined>)[dependants ?? Symbol()]?.size ?? 0).toBe(0);
+  caller.abort();
+  expect(await createTransport("http://gateway", undefined, answers)(call)).toMatchObject({ ok: false, code: "aborted" });
+  expect(vi.getTimerCount()).toBe(0);
 });

@@ -15,120 +15,53 @@ import type { OpenTransaction } from "../../src/statement.js";
 
 export type Work = (tx: OpenTransaction) => Promise<void>;
 
+type Fenced = (leases: FencedLease | readonly FencedLease[], work: Work) => Promise<void>;
+
 export interface OpenDriver {
   /** The database itself, which is no transaction. */
   readonly outside: OpenTransaction;
-  readonly transaction: (work: Work) => Promise<unknown>;
-  readonly fenced: (leases: FencedLease | readonly FencedLease[], work: Work) => Promise<void>;
+  readonly transaction: (work: Work) => PromiseLike<unknown>;
+  readonly fenced: Fenced;
   readonly close: () => Promise<unknown>;
 }
 
 export interface Driver {
   readonly name: string;
-  readonly open: (url: string, connections: number) => Promise<OpenDriver>;
+  readonly open: (url: string, connections: number) => OpenDriver | Promise<OpenDriver>;
 }
 
-/** What the guard needs of a pool, whichever copy of pg it is of. */
-interface Pool {
-  connect(): Promise<pg.PoolClient>;
-  query(text: string): Promise<unknown>;
-  end(): Promise<void>;
-  readonly totalCount: number;
+const ignore = (): void => undefined;
+
+/**
+ * A test may cut a connection; the statement on it reports that. drizzle leaves the error event of
+ * a client that it has taken out of the pool without a listener.
+ */
+function quiet(pool: pg.Pool): pg.Pool {
+  return pool.on("error", ignore).on("connect", (client) => void client.on("error", ignore));
 }
 
-function pgDriver(pool: Pool): OpenDriver {
-  return {
-    outside: pool,
-    transaction: async (work) => {
-      const client = await pool.connect();
-      try {
-        await client.query("begin");
-        await work(client);
-        await client.query("commit");
-      } catch (error) {
-        await client.query("rollback");
-        throw error;
-      } finally {
-        client.release();
-      }
-    },
-    fenced: (leases, work) => withFencedTransaction(pool, leases, (tx: pg.PoolClient) => work(tx)),
-    close: () => pool.end(),
+function overPool(pool: pg.Pool): OpenDriver {
+  const transaction = async (work: Work): Promise<void> => {
+    const client = await pool.connect();
+    try {
+      await client.query("begin");
+      await work(client);
+      await client.query("commit");
+    } catch (error) {
+      await client.query("rollback");
+      throw error;
+    } finally {
+      client.release();
+    }
   };
-}
-
-async function drizzlePgDriver(url: string, connections: number): Promise<OpenDriver> {
-  const pool = quiet(new pg.Pool({ connectionString: url, max: connections }));
-  const db = drizzleOverPg(pool);
-  return {
-    outside: db,
-    transaction: (work) => db.transaction((tx) => work(tx)),
-    fenced: (leases, work) => withFencedTransaction(db, leases, (tx) => work(tx)),
-    close: () => pool.end(),
-  };
-}
-
-async function postgresJsDriver(url: string, connections: number): Promise<OpenDriver> {
-  const sql = postgres(url, { max: connections, onnotice: () => undefined });
-  return {
-    outside: sql,
-    transaction: (work) => sql.begin((tx) => work(tx)),
-    fenced: (leases, work) => withFencedTransaction(sql as never, leases, work),
-    close: () => sql.end({ timeout: 0 }),
-  };
-}
-
-async function drizzlePostgresJsDriver(url: string, connections: number): Promise<OpenDriver> {
-  const sql = postgres(url, { max: connections, onnotice: () => undefined });
-  const db = drizzleOverPostgresJs(sql);
-  return {
-    outside: db,
-    transaction: (work) => db.transaction((tx) => work(tx)),
-    fenced: (leases, work) => withFencedTransaction(db, leases, (tx) => work(tx)),
-    close: () => sql.end({ timeout: 0 }),
-  };
-}
-
-async function knexDriver(url: string, connections: number): Promise<OpenDriver> {
-  const db = knex({
-    client: "pg",
-    connection: url,
-    pool: { min: 0, max: connections },
-    log: { warn: () => undefined, error: () => undefined },
-  });
-  return {
-    outside: db,
-    transaction: (work) => db.transaction((trx) => work(trx)),
-    fenced: (leases, work) => withFencedTransaction(db, leases, (trx: Knex.Transaction) => work(trx)),
-    close: () => db.destroy(),
-  };
-}
-
-async function typeOrmDriver(url: string, connections: number): Promise<OpenDriver> {
-  const source = await new DataSource({ type: "postgres", url, poolSize: connections, poolErrorHandler: () => undefined }).initialize();
-  return {
-    outside: source,
-    transaction: (work) => source.transaction((manager) => work(manager)),
-    fenced: (leases, work) => withFencedTransaction(source, leases, (manager: EntityManager) => work(manager)),
-    close: () => source.destroy(),
-  };
-}
-
-async function prismaDriver(url: string, connections: number): Promise<OpenDriver> {
-  const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max: connections }, { onPoolError: () => undefined }) });
-  return {
-    outside: prisma,
-    transaction: (work) => prisma.$transaction((tx: PrismaTx) => work(tx), { timeout: 60_000 }),
-    fenced: (leases, work) => withFencedTransaction(prisma, leases, (tx: PrismaTx) => work(tx)),
-    close: () => prisma.$disconnect(),
-  };
+  const fenced: Fenced = (leases, work) => withFencedTransaction(pool, leases, (tx: pg.PoolClient) => work(tx));
+  return { outside: pool, transaction, fenced, close: () => pool.end() };
 }
 
 /** The types of Node 20 do not have it. */
 const { WebAssembly: webAssembly } = globalThis as unknown as {
   readonly WebAssembly: { readonly Module: new (bytes: Buffer) => unknown };
 };
-type PrismaTx = Pick<InstanceType<typeof PrismaClient>, "$executeRawUnsafe" | "$queryRawUnsafe">;
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql";
 const PrismaClient = getPrismaClient({
   previewFeatures: [],
@@ -148,28 +81,47 @@ const PrismaClient = getPrismaClient({
   },
 });
 
-/**
- * A test may cut a connection; the statement on it reports that. drizzle leaves the error event of
- * a client that it has taken out of the pool without a listener.
- */
-function quiet(pool: pg.Pool): pg.Pool {
-  return pool.on("error", () => undefined).on("connect", (client) => void client.on("error", () => undefined));
-}
+const libraries: Readonly<Record<string, Driver["open"]>> = {
+  // A client that is taken out of this pool has no listener but the guard's.
+  pg: (connectionString, max) => overPool(new pg.Pool({ connectionString, max }).on("error", ignore)),
+  "a second copy of pg": (connectionString, max) => overPool(quiet(new secondCopy.Pool({ connectionString, max }) as unknown as pg.Pool)),
+  "drizzle over pg": (connectionString, max) => {
+    const clients = new Set<pg.PoolClient>();
+    const pool = quiet(new pg.Pool({ connectionString, max })).on("connect", (client) => clients.add(client));
+    const db = drizzleOverPg(pool);
+    const fenced: Fenced = (leases, work) => withFencedTransaction(db, leases, (tx) => work(tx));
+    // drizzle keeps a client whose BEGIN failed, and the pool would wait for it.
+    const close = () => Promise.all([...clients].map((client) => (client as unknown as pg.Client).end()));
+    return { outside: db, transaction: (work) => db.transaction(work), fenced, close };
+  },
+  "postgres.js": (url, max) => {
+    const sql = postgres(url, { max, onnotice: ignore });
+    const fenced: Fenced = (leases, work) => withFencedTransaction(sql as never, leases, work);
+    return { outside: sql, transaction: (work) => sql.begin(work), fenced, close: () => sql.end({ timeout: 0 }) };
+  },
+  "drizzle over postgres.js": (url, max) => {
+    const sql = postgres(url, { max, onnotice: ignore });
+    const db = drizzleOverPostgresJs(sql);
+    const fenced: Fenced = (leases, work) => withFencedTransaction(db, leases, (tx) => work(tx));
+    return { outside: db, transaction: (work) => db.transaction(work), fenced, close: () => sql.end({ timeout: 0 }) };
+  },
+  Knex: (connection, max) => {
+    const db = knex({ client: "pg", connection, pool: { min: 0, max }, log: { warn: ignore, error: ignore } });
+    const fenced: Fenced = (leases, work) => withFencedTransaction(db, leases, (trx: Knex.Transaction) => work(trx));
+    return { outside: db, transaction: (work) => db.transaction(work), fenced, close: () => db.destroy() };
+  },
+  TypeORM: async (url, poolSize) => {
+    const source = await new DataSource({ type: "postgres", url, poolSize, poolErrorHandler: ignore }).initialize();
+    const fenced: Fenced = (leases, work) => withFencedTransaction(source, leases, (manager: EntityManager) => work(manager));
+    return { outside: source, transaction: (work) => source.transaction(work), fenced, close: () => source.destroy() };
+  },
+  Prisma: (connectionString, max) => {
+    const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString, max }, { onPoolError: ignore }) });
+    const transaction = (work: Work) => prisma.$transaction(work, { timeout: 60_000 });
+    type Tx = Pick<typeof prisma, "$executeRawUnsafe" | "$queryRawUnsafe">;
+    const fenced: Fenced = (leases, work) => withFencedTransaction(prisma, leases, (tx: Tx) => work(tx));
+    return { outside: prisma, transaction, fenced, close: () => prisma.$disconnect() };
+  },
+};
 
-export const drivers: readonly Driver[] = [
-  {
-    name: "pg",
-    open: async (url, connections) => pgDriver(new pg.Pool({ connectionString: url, max: connections }).on("error", () => undefined)),
-  },
-  {
-    name: "a second copy of pg",
-    open: async (url, connections) =>
-      pgDriver(quiet(new secondCopy.Pool({ connectionString: url, max: connections }) as unknown as pg.Pool)),
-  },
-  { name: "drizzle over pg", open: drizzlePgDriver },
-  { name: "postgres.js", open: postgresJsDriver },
-  { name: "drizzle over postgres.js", open: drizzlePostgresJsDriver },
-  { name: "Knex", open: knexDriver },
-  { name: "TypeORM", open: typeOrmDriver },
-  { name: "Prisma", open: prismaDriver },
-];
+export const drivers: readonly Driver[] = Object.entries(libraries).map(([name, open]) => ({ name, open }));
