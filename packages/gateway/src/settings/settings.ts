@@ -70,6 +70,7 @@ const redisUrls: Setting<readonly string[] | undefined> = {
   help: "The nodes of the lock. With them, a token that would raise a fence is first checked to have been issued.",
   schema: z.array(urlOf("redis:", "rediss:")).min(1),
   mustBe: "a comma-separated list of redis:// URLs",
+  fault: (given) => (typeof given === "string" ? 'must be an array of redis:// URLs, not text: write text.split(",")' : undefined),
   read: (list) =>
     list
       .split(",")

@@ -117,6 +117,7 @@ test("createGateway names settings as its caller wrote them, and has no address 
     [{ databaseUrl, prot: 1 }, "prot is not a setting of the gateway; did you mean port?"],
     [{ databaseUrl, api: 1 }, "api is not a setting of the gateway."],
     [undefined, "createGateway needs an object of settings, with databaseUrl."],
+    [{ databaseUrl, redisUrls: "redis://a,redis://b" }, 'redisUrls must be an array of redis:// URLs, not text: write text.split(",")'],
     [{}, "databaseUrl is missing"],
     [{ databaseUrl, apiKeysFile: "missing.json" }, "apiKeysFile names missing.json, which cannot be read (ENOENT)"],
     [{ databaseUrl, apiKeys: [] }, "holds no key"],
