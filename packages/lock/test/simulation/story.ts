@@ -7,7 +7,9 @@ import type { NodeEvent } from "#lock/protocol/events.js";
 import type { OpenFleet } from "#lock/protocol/fleet.js";
 import type { Locker } from "#lock/protocol/locker.js";
 import type { LockNode } from "#lock/protocol/node.js";
+import type { ScriptCall } from "#lock/redis/calls.js";
 import { openFleet } from "#lock/redis/open-fleet.js";
+import { type NodeStatus, status } from "#lock/redis/record.js";
 import { Memory } from "./commands.js";
 import { Chance, ClientProcess, Timeline } from "./engine.js";
 import { Machine, Path } from "./network.js";
@@ -43,8 +45,61 @@ export interface Actor {
   readonly fleet: OpenFleet;
   readonly events: readonly NodeEvent[];
   node(name: string): LockNode;
+  /** The next event of the kind that tells of this node. */
+  heard<Kind extends NodeEvent["kind"]>(kind: Kind, node?: string): Promise<Extract<NodeEvent, { kind: Kind }>>;
+  /** What it asks of this node does not arrive until it is delivered. */
+  hold(node: string): void;
+  deliver(): void;
   /** Its process dies, and its connections with it. */
   kill(): void;
+}
+
+interface ActorOptions extends Partial<LockerOptions> {
+  readonly nodes?: readonly string[];
+  readonly gate?: Gate;
+  /** How long it waits for any node, whatever its leases are. */
+  readonly timeoutMs?: number;
+}
+
+/** Holds back what a process asks by this script of these nodes. */
+export class Gate {
+  readonly script: string;
+  readonly nodes: readonly string[];
+  isReached = false;
+  #open = (): void => {};
+  readonly #isOpen = new Promise<void>((resolve) => {
+    this.#open = resolve;
+  });
+
+  constructor(script: string, ...nodes: readonly string[]) {
+    this.script = script;
+    this.nodes = nodes;
+  }
+
+  open(): void {
+    this.#open();
+  }
+
+  guard(link: SimLink, node: string): SimLink {
+    if (!this.nodes.includes(node)) return link;
+    const evaluate = link.eval.bind(link);
+    return Object.assign(link, {
+      eval: async (source: string, keyCount: number, ...text: string[]) => {
+        if (source === this.script) {
+          this.isReached = true;
+          await this.#isOpen;
+        }
+        return evaluate(source, keyCount, ...text);
+      },
+    });
+  }
+}
+
+let owners = 0;
+
+/** A request with an owner of its own; its release tells nobody. */
+export function asking(resource: string, ttlMs: number) {
+  return { resources: [resource], owner: `owner-${++owners}`, label: `label ${owners}`, ttlMs, tells: false };
 }
 
 class Story {
@@ -74,24 +129,28 @@ class Story {
   }
 
   /** A process with a locker of its own, which has these options of `createLocker`. */
-  actor(options: Partial<LockerOptions> & { readonly nodes?: readonly string[] } = {}): Actor {
+  actor({ gate, timeoutMs, ...options }: ActorOptions = {}): Actor {
     const name = `p${++this.#processes}`;
     const chance = this.#chance.of(name);
     const process = new ClientProcess(name, this.#timeline, { rate: 1, wallAheadMs: BORN_AT_MS, chance });
     const nodes = options.nodes ?? this.urls;
     const links: SimLink[] = [];
+    const ways: (readonly [node: string, way: Path])[] = [];
     const events: NodeEvent[] = [];
     const policy = readPolicy({ nodes: this.urls, namespace: NAMESPACE, label: name, ...options });
     const fleet = openFleet({
       ...policy,
+      ...(timeoutMs === undefined ? {} : { nodeTimeoutMs: timeoutMs, connectTimeoutMs: timeoutMs }),
       nodes,
       clock: process,
       openLink: (source, settings) => {
         const node = this.nodes[this.urls.indexOf(String(source))];
         if (node === undefined) throw new RangeError(`there is no server at ${String(source)}`);
-        const link = new SimLink(node.way(process, this.#timeline, chance.of(node.name)), settings);
+        const way = node.way(process, this.#timeline, chance.of(node.name));
+        ways.push([node.name, way]);
+        const link = new SimLink(way, settings);
         links.push(link);
-        return link;
+        return gate?.guard(link, node.name) ?? link;
       },
       onEvent: (event) => events.push(event),
     });
@@ -104,6 +163,19 @@ class Story {
         const found = fleet.nodes.find((node) => node.name === wanted);
         if (found === undefined) throw new RangeError(`no node is called ${wanted}`);
         return found;
+      },
+      heard: async (kind, node) => {
+        const from = events.length;
+        const find = () =>
+          events.find((event, i) => i >= from && event.kind === kind && (node === undefined || ("node" in event && event.node === node)));
+        await this.until(find, `${kind} is heard${node === undefined ? "" : ` of ${node}`}`);
+        return find() as Extract<NodeEvent, { kind: typeof kind }>;
+      },
+      hold(node) {
+        for (const [name, { there }] of ways) if (name === node) there.hold();
+      },
+      deliver() {
+        for (const [, { there }] of ways) there.open();
       },
       kill() {
         process.die();
@@ -222,6 +294,11 @@ class StoryNode {
     this.restart(new Memory());
   }
 
+  /** In the same life of the server. */
+  remember(other: StoryNode | undefined): void {
+    if (other !== undefined) this.server.memory = other.server.memory.copy();
+  }
+
   pause(): void {
     this.#machine.stop();
   }
@@ -258,6 +335,20 @@ class StoryNode {
   /** One command, past the lock. */
   command(...words: readonly string[]): unknown {
     return this.server.eval("return redis.call(unpack(ARGV))", 0, words);
+  }
+
+  /** One script of the admission or of a change, past the lock. */
+  run<Answer>({ source, args, read }: ScriptCall<Answer>): Answer {
+    return read(this.server.eval(source, 2, [`{${NAMESPACE}}:node`, `{${NAMESPACE}}:marks`, ...args]));
+  }
+
+  get status(): NodeStatus {
+    return this.run(status);
+  }
+
+  /** One field of its record. */
+  field(name: string): string | null {
+    return this.command("HGET", `{${NAMESPACE}}:node`, name) as string | null;
   }
 
   /** Answers this script with an error from now on; undefined: no more. */

@@ -5,9 +5,7 @@ import { systemClock } from "../../../src/platform/clock.js";
 import type { NodeEvent } from "../../../src/protocol/events.js";
 import type { OpenFleet } from "../../../src/protocol/fleet.js";
 import type { LockNode, ServerSource } from "../../../src/protocol/node.js";
-import type { OpenLink } from "../../../src/redis/connection.js";
 import type { FleetOptions } from "../../../src/redis/fleet.js";
-import { openLink } from "../../../src/redis/link.js";
 import { openFleet } from "../../../src/redis/open-fleet.js";
 
 /** What is reported from some moment on. */
@@ -58,7 +56,7 @@ class Recorder {
 }
 
 /** Of a fleet that is given time. */
-export const patience = {
+const patience = {
   nodeTimeoutMs: 10_000,
   connectTimeoutMs: 10_000,
   maxTtlMs: 60_000,
@@ -114,43 +112,6 @@ export function asking(resources: string | readonly string[], ttlMs = 60_000) {
     label: `label ${owners}`,
     ttlMs,
     tells: false,
-  };
-}
-
-export interface Gate {
-  readonly openLink: OpenLink;
-  /** What is held back has been asked for. */
-  readonly reached: Promise<void>;
-  open(): void;
-}
-
-/** Holds back what a locker asks by this script of the nodes at these places. */
-export function heldBack(held: string, ...places: readonly number[]): Gate {
-  let reach: (() => void) | undefined;
-  let opening: (() => void) | undefined;
-  const reached = new Promise<void>((resolve) => {
-    reach = resolve;
-  });
-  const isOpen = new Promise<void>((resolve) => {
-    opening = resolve;
-  });
-  let place = 0;
-  return {
-    reached,
-    open: () => opening?.(),
-    openLink(source, settings) {
-      const link = openLink(source, settings);
-      if (!places.includes(++place)) return link;
-      const evaluate = link.eval.bind(link);
-      const hold: typeof link.eval = async (script, keyCount, ...text) => {
-        if (script === held) {
-          reach?.();
-          await isOpen;
-        }
-        return evaluate(script, keyCount, ...text);
-      };
-      return Object.assign(link, { eval: hold });
-    },
   };
 }
 

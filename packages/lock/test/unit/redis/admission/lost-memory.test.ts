@@ -1,7 +1,7 @@
 // Nodes that lost their memory, in simulated time: what is waited for before they vote again, and which
 // tokens they give then. Real servers that restart: test/real/redis/admission.test.ts.
 import { describe, expect } from "vitest";
-import { type Actor, type Story, test } from "../../../simulation/story.js";
+import { type Actor, asking, type Story, test } from "../../../simulation/story.js";
 
 const RECORD = "{sim}:node";
 const three = { nodes: 3, appendfsync: "no" } as const;
@@ -99,6 +99,90 @@ test(
   },
   three,
 );
+
+test(
+  "L2 a node waits from the loss on, however long its server has been up, and no longer where its clock was ahead as it came up",
+  async (story) => {
+    const actor = await founded(story, { ttlMs: 400, maxTtlMs: 400 });
+    const [, , third] = story.nodes;
+    const back = async () => {
+      const lostMs = story.nowMs;
+      await actor.heard("admitted", "n3");
+      return story.nowMs - lostMs;
+    };
+    await story.pass(60_000);
+    third?.server.memory.clear();
+    void actor.locker.inspect("a");
+    expect(await back()).toBeGreaterThanOrEqual(400);
+    third?.server.jumpClock(3_600_000);
+    third?.forget();
+    await story.until(() => third?.field("ticket"), "its admission is open");
+    third?.server.jumpClock(-3_600_000);
+    expect(await back()).toBeLessThan(1_000);
+  },
+  three,
+);
+
+test(
+  "T2 a record that is taken away, its floor alone, and the copy of another node's disk count as a lost memory",
+  async (story) => {
+    const actor = await founded(story, { ttlMs: 200, maxTtlMs: 200 });
+    const [, second, third] = story.nodes;
+    const losses = [
+      () => third?.command("DEL", RECORD),
+      () => third?.command("HDEL", RECORD, "floor"),
+      () => third?.restart(second?.server.memory.copy()),
+    ];
+    for (const lose of losses) {
+      const later = actor.heard("admitted", "n3");
+      lose();
+      void actor.locker.inspect("a");
+      expect(await later).toMatchObject({ way: "rebuilt" });
+    }
+    expect(third?.field("id")).not.toBe(second?.field("id"));
+  },
+  { nodes: 3 },
+);
+
+test(
+  "T2 a node that was away with its disk gives no token that the others have stored meanwhile",
+  async (story) => {
+    const actor = await founded(story, { ttlMs: 400, maxTtlMs: 400 });
+    const { token } = await actor.locker.using("a", async (lease) => lease);
+    story.nodes[0]?.kill();
+    await actor.node("n2").ask("raise", { resources: ["a"], token: token + 50, remove: "nothing" });
+    const later = actor.heard("admitted", "n1");
+    story.nodes[0]?.restart();
+    expect(await later).toMatchObject({ way: "durable" });
+    expect(await actor.node("n1").ask("grant", asking("a", 400))).toMatchObject({ kind: "granted", token: token + 51 });
+  },
+  { nodes: 3 },
+);
+
+test("T2 a node is not rebuilt from too few others, and is from their highest floor when they are back; two are rebuilt at once", async (story) => {
+  const actor = await founded(story, { ttlMs: 200, maxTtlMs: 200, connectTimeoutMs: 150 });
+  const [first, second, third, fourth, fifth] = story.nodes;
+  third?.kill();
+  fourth?.kill();
+  fifth?.forget();
+  expect(await actor.heard("admission_blocked")).toMatchObject({
+    nodes: ["n5"],
+    reason: expect.stringMatching(/^2 of 5 nodes are admitted, 3 are needed to rebuild another; n3 at .* and n4 at .* cannot be reached$/),
+  });
+  const token = floorOf(story, 3) + 77;
+  fourth?.command("HSET", RECORD, "floor", String(token));
+  const later = actor.heard("admitted", "n5");
+  fourth?.restart();
+  expect(await later).toMatchObject({ way: "rebuilt", floor: token });
+  third?.restart();
+  await story.until(() => actor.fleet.state().admitted.length === 5, "all are admitted");
+  const both = ["n1", "n2"].map((name) => actor.heard("admitted", name));
+  for (const node of [first, second]) node?.forget();
+  expect(await Promise.all(both)).toMatchObject([
+    { way: "rebuilt", floor: token },
+    { way: "rebuilt", floor: token },
+  ]);
+});
 
 describe("all nodes at once", () => {
   test(

@@ -1,12 +1,50 @@
-// Members that change while leases are taken, held and waited for, in simulated time. Steps of a change
-// on real servers: test/real/redis/change.test.ts.
+// Members that change while leases are taken, held and waited for, in simulated time. A change
+// step by step: change.test.ts; on real servers: test/real/members.test.ts.
 import { expect } from "vitest";
-import type { Lease } from "../../../../src/protocol/locker.js";
+import type { Lease, Locker } from "../../../../src/protocol/locker.js";
 import { failure } from "../../../listening.js";
 import { type Story, test } from "../../../simulation/story.js";
 
 const options = { ttlMs: 2_000, maxTtlMs: 2_000, waitMs: 5_000 };
 const addressOf = (story: Story, node: number): string => new URL(story.urls[node - 1] ?? "").host;
+
+/** Each of the lockers takes one lease of each resource after the other; T1, T2 and L2 hold all the time. */
+class Work {
+  #leases = 0;
+  #isOver = false;
+  readonly #story: Story;
+  readonly #last = new Map<string, number>();
+  readonly #holding = new Map<string, Lease>();
+  readonly #all: Promise<unknown>;
+
+  constructor(story: Story, lockers: readonly Locker[], resources: readonly string[]) {
+    this.#story = story;
+    this.#all = Promise.all(lockers.flatMap((locker) => resources.map((resource) => this.#work(locker, resource))));
+  }
+
+  /** How many leases there were. */
+  async end(): Promise<number> {
+    this.#isOver = true;
+    await this.#all;
+    return this.#leases;
+  }
+
+  async #work(locker: Locker, resource: string): Promise<void> {
+    while (!this.#isOver) {
+      const before = this.#last.get(resource) ?? 0;
+      const lease = await locker.acquire(resource).catch(() => undefined);
+      if (lease === undefined) continue;
+      expect(this.#holding.get(resource)?.held ?? false, `${resource} is held already`).toBe(false);
+      expect(lease.token).toBeGreaterThan(before);
+      expect(lease.token).not.toBe(this.#last.get(resource));
+      this.#last.set(resource, Math.max(lease.token, this.#last.get(resource) ?? 0));
+      this.#holding.set(resource, lease);
+      this.#leases++;
+      await this.#story.pass(60);
+      await lease.release();
+    }
+  }
+}
 
 test(
   "M1 T1 T2 L2 adds, replaces and removes members while leases are taken, and none that is held is lost",
@@ -17,25 +55,7 @@ test(
     const [operator] = lockers as [(typeof lockers)[number], ...typeof lockers];
     await operator.ready();
     const held = await operator.acquire("held", { renew: true });
-    const last = new Map<string, number>();
-    const holding = new Map<string, Lease>();
-    let [leases, isOver] = [0, false];
-    const work = async (locker: (typeof lockers)[number], resource: string): Promise<void> => {
-      while (!isOver) {
-        const before = last.get(resource) ?? 0;
-        const lease = await locker.acquire(resource).catch(() => undefined);
-        if (lease === undefined) continue;
-        expect(holding.get(resource)?.held ?? false, `${resource} is held already`).toBe(false);
-        expect(lease.token).toBeGreaterThan(before);
-        expect(lease.token).not.toBe(last.get(resource));
-        last.set(resource, Math.max(lease.token, last.get(resource) ?? 0));
-        holding.set(resource, lease);
-        leases++;
-        await story.pass(60);
-        await lease.release();
-      }
-    };
-    const working = Promise.all(lockers.flatMap((locker) => ["a", "b"].map((resource) => work(locker, resource))));
+    const work = new Work(story, lockers, ["a", "b"]);
     const sizes: number[] = [];
     const changes = [{ add: url(4) }, { add: url(5) }, { replace: address(1), by: url(6) }, { remove: address(2) }, { remove: address(3) }];
     for (const change of changes) {
@@ -43,10 +63,8 @@ test(
       sizes.push(members.length);
       expect(generation).toBe(sizes.length + 1);
     }
-    isOver = true;
-    await working;
+    expect(await work.end()).toBeGreaterThan(50);
     expect(sizes).toEqual([4, 5, 5, 4, 3]);
-    expect(leases).toBeGreaterThan(50);
     expect(held.held, String(held.signal.reason)).toBe(true);
     for (const locker of lockers) {
       // Who has asked nothing since learns of the last change when it asks.
@@ -183,3 +201,43 @@ test("L2 a default ttl follows the longest lease of the fleet; one that was give
     { severity: "warning", message: expect.stringMatching(/^maxTtlMs is 9000 here/) },
   ]);
 });
+
+test(
+  "M1 T2 L2 lockers with another list, half with n1, n2, n3 and half with n1, n2, n4, hold no lease twice and give no token twice",
+  async (story) => {
+    const [n1 = "", n2 = "", n3 = "", n4 = ""] = story.urls;
+    const lists = [
+      [n1, n2, n3],
+      [n1, n2, n4],
+    ];
+    const lockers: Locker[] = [];
+    for (const nodes of [...lists, ...lists]) {
+      const { locker } = story.actor({ ...options, ttlMs: 300, maxTtlMs: 300, nodes });
+      await locker.ready();
+      lockers.push(locker);
+    }
+    const work = new Work(story, lockers, ["a", "b", "c"]);
+    await story.pass(3_000);
+    expect(await work.end()).toBeGreaterThan(50);
+    const message = expect.stringMatching(/^generation 1 has n4 \(.*\) in place of n3 \(.*\)/);
+    expect(await lockers[1]?.fleet.doctor()).toContainEqual(expect.objectContaining({ code: "members", message }));
+  },
+  { nodes: 4 },
+);
+
+test(
+  "reconfigure of a locker that is closed rejects with LOCK_ABORTED, and can be asked for again",
+  async (story) => {
+    const nodes = story.urls.slice(0, 3);
+    const change = { add: story.urls[3] ?? "" };
+    const [first, second] = [story.actor({ ...options, nodes }).locker, story.actor({ ...options, nodes }).locker];
+    await first.ready();
+    story.nodes[3]?.partition();
+    const asked = expect(first.fleet.reconfigure(change)).rejects.toMatchObject({ code: "LOCK_ABORTED" });
+    await first.close();
+    await asked;
+    story.nodes[3]?.heal();
+    expect((await second.fleet.reconfigure(change)).members).toHaveLength(4);
+  },
+  { nodes: 4 },
+);
