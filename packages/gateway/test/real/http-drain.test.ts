@@ -1,3 +1,4 @@
+// The end of a gateway: what was accepted is answered, and nothing is begun that cannot be.
 import { Agent, request } from "node:http";
 import pg from "pg";
 import { describe, eventually, expect, type GatewayProcess, test, uniqueName } from "../support/fixtures.js";

@@ -269,18 +269,4 @@ describe("the race", () => {
         expect({ level, way, ...raced }).toMatchObject({ failure: { code: "40001" }, accepted: [], value: '"by 35"' });
       }
   });
-
-  test("G1 the first two writes of a resource race, and the newer one remains in either order of arrival", async ({ connect }) => {
-    for (const [first, second] of [
-      [35, 34],
-      [34, 35],
-    ] as const) {
-      const resource = uniqueName();
-      await race(connect, {
-        newer: (client) => runStatement({ client }, by(resource, first)),
-        stale: (client) => runStatement({ client }, by(resource, second)),
-      });
-      expect(await storedValue(await connect(), resource)).toBe('"by 35"');
-    }
-  });
 });

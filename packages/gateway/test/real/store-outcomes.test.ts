@@ -1,6 +1,6 @@
-// Every way in which the answer to a write can be lost, on a real Postgres behind a real proxy: each verdict is compared
-// with what the table then holds (G3). What an error of Postgres means: test/unit/fence/failure.test.ts; how a verdict
-// is answered: http-postgres-faults.test.ts.
+// Every way in which the answer to a write can be lost, on a real Postgres behind a real proxy: each
+// verdict is compared with what the table then holds (G3). What an error of Postgres means:
+// test/unit/fence/failure.test.ts; how a verdict is answered: http-postgres-faults.test.ts.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore, StoreConfig, StoreEvent } from "../../src/fenced-store.js";

@@ -15,9 +15,9 @@ export { afterAll, beforeAll, describe, expect, vi } from "@palisade/testkit/vit
 export { gatewayProgram };
 
 /** Settings, and limits that are constants for everybody else. */
-export type TestConfig = GatewayConfig & GatewayLimits;
-export type StartGateway = (config?: Partial<TestConfig>) => Promise<Gateway>;
-export type StartProgram = (env: Readonly<Record<string, string>>) => Promise<GatewayProcess>;
+type TestConfig = GatewayConfig & GatewayLimits;
+type StartGateway = (config?: Partial<TestConfig>) => Promise<Gateway>;
+type StartProgram = (env: Readonly<Record<string, string>>) => Promise<GatewayProcess>;
 export type OpenStore = (config?: Partial<StoreConfig>) => Promise<FencedStore>;
 /** A connection of the test; one per call. */
 export type Connect = (url?: string) => Promise<pg.Client>;

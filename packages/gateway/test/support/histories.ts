@@ -57,7 +57,7 @@ export const overHttp = (url: string): Writer => {
   };
 };
 
-export interface CrashStory {
+interface CrashStory {
   /** Many clients share each of them. */
   readonly writers: readonly Writer[];
   readonly recorder: Recorder;
@@ -170,7 +170,10 @@ function* chainFaults(entries: readonly Entry[], row: Row | undefined): Generato
     yield `G3: revision ${last.rev} was written by ${last.id} and holds ${row.value}`;
 }
 
-/** Accepted: stored exactly once, as answered. Unknown: at most once. Anything else: not stored. Nothing that nobody sent. */
+/**
+ * Accepted: stored exactly once, as answered. Unknown: at most once. Anything else: not stored.
+ * Nothing that nobody sent.
+ */
 function* answerFaults(records: readonly Recorded[], entries: readonly Entry[]): Generator<string> {
   const byId = groupedBy(entries, ({ id }) => id);
   for (const { id, request, verdict } of records) {

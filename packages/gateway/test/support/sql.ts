@@ -1,6 +1,6 @@
 // What tests send to Postgres themselves: the fenced statement in all forms, so that it can be held
-// open in a transaction, raced, or explained; every kind of row and of write; rows that are held; tables of a user's own under the
-// fence, and transactions that present pairs of resource and token.
+// open in a transaction, raced, or explained; every kind of row and of write; rows that are held;
+// tables of a user's own under the fence, and transactions that present pairs of resource and token.
 import type pg from "pg";
 import type { WriteRequest } from "../../src/fence/verdict.js";
 import type { FencedRow, StoredState } from "../../src/write/condition.js";

@@ -7,7 +7,7 @@ import { connect, type Socket } from "node:net";
 import { openApiDocument } from "@palisade/gateway";
 import { Ajv2020, type AnySchema, type ValidateFunction } from "ajv/dist/2020.js";
 
-export interface WireRequest {
+interface WireRequest {
   readonly method: string;
   /** As it goes on the wire. */
   readonly path: string;
@@ -64,7 +64,7 @@ function answerOf(status: number, headers: Readonly<Record<string, string | stri
   return { status, headers: flat, text, json: isJson ? JSON.parse(text) : undefined };
 }
 
-export interface PutOptions {
+interface PutOptions {
   readonly token: number | string;
   readonly headers?: readonly string[];
 }

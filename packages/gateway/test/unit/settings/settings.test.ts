@@ -80,12 +80,6 @@ describe("the environment", () => {
     const told = problemsOf(Object.fromEntries(names.map((name) => [name, "hunter2"])));
     expect([told.length, told.join().includes("hunter2")]).toEqual([4, false]);
   });
-
-  test("may hold other PALISADE_ names, which are reported and ignored", () => {
-    expect(readEnvironment({ DATABASE_URL: databaseUrl, PALISADE_TEST_PROVIDER: "docker" }).unknownNames).toEqual([
-      "PALISADE_TEST_PROVIDER",
-    ]);
-  });
 });
 
 describe("a key file", () => {
