@@ -4,13 +4,14 @@
 import { answersOf, heldResources, inspectNodes, raiseMark } from "./lease/inspect.js";
 import { forceRelease, highestToken, wasIssued } from "./lease/raise.js";
 import type { LockerState } from "./lease/state.js";
-import { foreignTokenOption, tokenOption, wellFormedText } from "./options/option.js";
+import { foreignTokenOption, knownOptions, tokenOption, wellFormedText } from "./options/option.js";
 import { readListHeldOptions, readMemberChange, readNames, readReconfigureOptions, readResource } from "./options/policy.js";
 import type {
   Finding,
   Fleet,
   FleetMembers,
   ForcedRelease,
+  ForceReleaseOptions,
   HeldResources,
   ListHeldOptions,
   MemberChange,
@@ -61,11 +62,13 @@ export class FleetCalls implements Fleet {
     return heldResources(this.#locker, await this.#locker.fleet.listHeld(prefix), limit);
   }
 
-  async forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease> {
+  async forceRelease(resource: string, options: ForceReleaseOptions): Promise<ForcedRelease> {
     readResource(resource);
-    const reason = wellFormedText("reason", options?.reason, MAX_NAME_BYTES);
+    const given = knownOptions<ForceReleaseOptions>("forceRelease", options, ["reason", "token"]);
+    const reason = wellFormedText("reason", given.reason, MAX_NAME_BYTES);
+    const token = given.token === undefined ? undefined : tokenOption(given.token);
     await this.#firstContact.pass([resource]);
-    return forceRelease(this.#locker, resource, reason);
+    return forceRelease(this.#locker, resource, { reason, ...(token === undefined ? {} : { token }) });
   }
 
   async members(): Promise<FleetMembers> {

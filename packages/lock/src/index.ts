@@ -47,6 +47,7 @@ export type {
   FleetMembers,
   FleetState,
   ForcedRelease,
+  ForceReleaseOptions,
   HeldResource,
   HeldResources,
   Inspection,

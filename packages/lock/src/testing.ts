@@ -2,7 +2,6 @@
 // node in memory instead of a fleet; a suite of tests is run over both. Its time is that of the
 // global timers and `Date` at the moment of each call, so a test framework's fake timers move it.
 
-import { createHash } from "node:crypto";
 import { QuorumLocker } from "./locker.js";
 import { type LockerOptions, readPolicy } from "./options/policy.js";
 import { type Clock, liveClock } from "./platform/clock.js";
@@ -13,6 +12,7 @@ import type { LockNode, ReleaseListener } from "./protocol/node.js";
 import {
   type Answers,
   type BallotOf,
+  fingerprintOf,
   type GrantQuestion,
   LONGEST_PART_MS,
   type QuestionOf,
@@ -232,9 +232,10 @@ export class FakeNode implements LockNode {
       const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) } as const;
       return { ...seen, hasWaiters: true, ...(held?.reservedFor === undefined ? {} : { isReserved: true }) };
     },
-    raise: ({ resources: [resource = ""], token, remove }) => {
-      const there = remove === "holder" ? this.#held(resource) : undefined;
+    raise: ({ resources: [resource = ""], token, holder }) => {
+      const there = holder === undefined ? undefined : this.#held(resource);
       const held = there?.reservedFor === undefined ? there : undefined;
+      if (held !== undefined && fingerprintOf(held.owner) !== holder) return { kind: "kept", node: this.name };
       this.#store(resource, Math.max(token, this.#token(resource)));
       if (held !== undefined) {
         this.#memory.locks.delete(resource);
@@ -364,9 +365,4 @@ export class FakeNode implements LockNode {
 /** Not with queueMicrotask: some frameworks fake it, and a notice would wait for a timer. */
 function soon(run: () => void): void {
   void Promise.resolve().then(run);
-}
-
-/** Tells owners apart without showing their secrets. */
-function fingerprintOf(owner: string): string {
-  return createHash("sha256").update(owner).digest("base64url").slice(0, 8);
 }

@@ -1,5 +1,5 @@
-// Asks for the reason before a lock is taken away, and names the holder. The order carries the holder
-// and the token that were shown: if another one has it by then, nothing is done.
+// Asks for the reason before a lock is taken away, and names the holder. The order carries the token
+// that was shown: if another lease has it by then, nothing is done.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { LockView, NotReleased, Released, ReleaseOrder } from "../src/messages.js";
 import { session } from "./session.js";
@@ -22,7 +22,7 @@ export function ReleaseDialog({ resource, lock: { holder, token }, onDone, onClo
   const holders = holder === null ? "its holders" : printable(holder);
   const release = async () => {
     setBusy(true);
-    const order: ReleaseOrder = { resource, reason: reason.trim(), holder, token };
+    const order: ReleaseOrder = { resource, reason: reason.trim(), token };
     const asked = session.ask<Released | NotReleased>("force-release", { method: "POST", body: JSON.stringify(order) });
     setOutcome(await asked.then(outcomeOf, (error: Error) => ({ words: error.message, isFault: true })));
     onDone();

@@ -165,12 +165,10 @@ export interface HistoryRow {
   readonly at: number;
 }
 
-/** Takes a lock away from the holder, under the token, that the operator was shown. */
+/** Takes a lock away from the lease that the operator was shown, by its token. */
 export interface ReleaseOrder {
   readonly resource: string;
   readonly reason: string;
-  /** Null where no holder has a quorum. */
-  readonly holder: string | null;
   readonly token: number;
 }
 

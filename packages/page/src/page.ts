@@ -1,4 +1,5 @@
 // The operator's page of one gateway: its files, what it answers, and the one thing it can do.
+import { LockError } from "@palisade/lock";
 import { z } from "zod";
 import { files } from "./bundle.generated.js";
 import type { Caller, PageAnswer, PageRoute, WatchedGateway, WatchedLock } from "./gateway.js";
@@ -23,8 +24,7 @@ const leaseQuestion: z.ZodType<LeaseQuestion> = z.strictObject({
 const releaseOrder: z.ZodType<ReleaseOrder> = z.strictObject({
   resource: name,
   reason: z.string().trim().min(1).max(1_000),
-  holder: z.string().max(MAX_NAME).nullable(),
-  token: z.int().min(0),
+  token: z.int().min(1),
 });
 
 const route = <Input>(one: PageRoute<Input>): PageRoute => one;
@@ -134,15 +134,16 @@ type Order = ReleaseOrder & { readonly by: string };
 
 /** Raises the fence as well, so that the old holder's writes are refused from then on. */
 async function takeAway(gateway: WatchedGateway, lock: WatchedLock, order: Order): Promise<Released | NotReleased> {
-  const { resource, reason, by } = order;
-  const { state, holder = null, token } = await lock.inspect(resource);
-  if (state === "free" || holder !== order.holder || token !== order.token) return { released: false, because: sentenceOn(state, holder) };
-  const { fence, removed } = await lock.fleet.forceRelease(resource, { reason });
+  const { resource, reason, token, by } = order;
+  const done = await lock.fleet.forceRelease(resource, { reason, token }).catch(overBy);
+  if (done instanceof LockError) return { released: false, because: done.message };
+  const { fence, removed } = done;
   const sealed = await gateway.raiseFence({ resource, token: fence, reason, by });
   return { released: true, removed, fence, sealed };
 }
 
-function sentenceOn(state: string, holder: string | null): string {
-  if (state === "free") return "Nobody holds it any more, so nothing was taken away.";
-  return `It is held by ${holder ?? "nobody who has a quorum"} under another token by now, so nothing was taken away.`;
+/** The lease that was shown is over. */
+function overBy(error: unknown): LockError {
+  if (error instanceof LockError && error.code === "LEASE_LOST") return error;
+  throw error;
 }

@@ -38,7 +38,7 @@ function silence(ballot: Silent): string {
 function stateLine({ resource, state, holder, remainingMs, token }: Inspection): Cell {
   const name = printable(resource);
   const text = {
-    held: `${name} is held by ${printable(holder ?? "")} for ${duration(remainingMs ?? 0)} more at most; highest token ${token}`,
+    held: `${name} is held by ${printable(holder ?? "")} for ${duration(remainingMs ?? 0)} more at most, with token ${token}`,
     // Of one that was never used the nodes tell their floor.
     free: `${name} is free; every later lease has a token above ${token}`,
     split: `${name} is split: no holder has a quorum, and none can get one before these leases end`,
@@ -104,7 +104,7 @@ export async function forceRelease(context: Context, [resource = ""]: readonly s
     if (answer === undefined) throw new UsageError("force-release asks on a terminal; without one, give --yes.");
     if (answer !== resource) return { json: { resource, removed: [], before }, lines: ["Nothing was changed."], exitCode: 1 };
   }
-  const { fence, removed } = await context.locker.fleet.forceRelease(resource, { reason });
+  const { fence, removed } = await context.locker.fleet.forceRelease(resource, { reason, token: before.token });
   const lines: (string | Cell)[] = [
     {
       text: `Removed: ${removed.map(printable).join(", ") || "nobody"}. Every later lease has a token above ${fence - 1}.`,

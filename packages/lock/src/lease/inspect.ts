@@ -63,16 +63,25 @@ export function summarize(resource: string, ballots: readonly InspectBallot[], {
   if (seen.filter(({ holder }) => holder === null).length >= quorum) return { ...base, state: "free" };
   for (const { owner, holder } of seen) {
     if (holder === null) continue;
-    const remaining = seen.filter((ballot) => ballot.owner === owner).map((ballot) => ballot.remainingMs ?? 0);
+    const theirs = seen.filter((ballot) => ballot.owner === owner);
     // A quorum has it until the first of the quorum's longest-lived keys runs out.
-    const remainingMs = remaining.sort((a, b) => b - a)[quorum - 1];
-    if (remainingMs !== undefined) return { ...base, state: "held", holder, remainingMs };
+    const remainingMs = ranked(theirs, quorum, (ballot) => ballot.remainingMs ?? 0);
+    const token = ranked(theirs, quorum, (ballot) => ballot.token);
+    if (remainingMs !== undefined && token !== undefined) return { ...base, state: "held", holder, remainingMs, token };
   }
   const unseen = size - seen.length;
   const canBeEither = [null, ...seen.map(({ owner }) => owner)].some(
     (candidate) => seen.filter(({ owner }) => owner === candidate).length + unseen >= quorum,
   );
   return { ...base, state: canBeEither ? "unknown" : "split" };
+}
+
+/**
+ * The highest number that so many have or exceed. Of a holder's nodes a quorum stores its token, and
+ * fewer a higher one, for which it was not chosen; so it is that token, or less where nodes are silent.
+ */
+function ranked<Each>(theirs: readonly Each[], quorum: number, numberOf: (each: Each) => number): number | undefined {
+  return theirs.map(numberOf).sort((a, b) => b - a)[quorum - 1];
 }
 
 /** Who leads, if a quorum has it. Throws LOCK_NO_QUORUM if that cannot be told. */
@@ -133,18 +142,16 @@ export async function heldResources(locker: LockerState, asked: readonly Asked<S
 /** Undefined where no owner in the lists has a quorum. */
 function agreed(resource: string, lists: readonly StoredLeases[], quorum: number): HeldResource | undefined {
   const stored: StoredLease[] = [];
-  let token = 0;
   for (const { leases } of lists) {
     const lease = leases.get(resource);
-    if (lease === undefined) continue;
-    stored.push(lease);
-    if (lease.token > token) token = lease.token;
+    if (lease !== undefined) stored.push(lease);
   }
   // A holder whom a quorum of them has is one of these.
   for (const { owner, holder } of stored.slice(0, stored.length - quorum + 1)) {
-    const remaining = stored.flatMap((lease) => (lease.owner === owner ? [lease.remainingMs] : []));
-    const remainingMs = remaining.sort((a, b) => b - a)[quorum - 1];
-    if (remainingMs !== undefined) return { resource, state: "held", holder, remainingMs, token };
+    const theirs = stored.filter((lease) => lease.owner === owner);
+    const remainingMs = ranked(theirs, quorum, (lease) => lease.remainingMs);
+    const token = ranked(theirs, quorum, (lease) => lease.token);
+    if (remainingMs !== undefined && token !== undefined) return { resource, state: "held", holder, remainingMs, token };
   }
   return undefined;
 }

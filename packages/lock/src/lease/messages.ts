@@ -100,6 +100,8 @@ function describeBallot(ballot: Ballot, ownLabel: string, isOfMany: boolean): [w
       return [`taken for # ms more by ${ballot.holder}`, ballot.remainingMs];
     case "epoch_moved":
       return ["answered while another node was being readmitted, which does not count"];
+    case "kept":
+      return ["taken by another meanwhile"];
     case "missing":
       return ["without an owner"];
     case "lost":

@@ -2,14 +2,12 @@
 // and fencing the holder for `forceRelease`. Never lowers anything.
 import { type EpochMoved, type InspectBallot, LockError, type RaiseBallot } from "../protocol/ballot.js";
 import { channels } from "../protocol/events.js";
-import type { ForcedRelease } from "../protocol/fleet.js";
+import type { ForcedRelease, ForceReleaseOptions, Inspection } from "../protocol/fleet.js";
 import type { QuestionOf } from "../protocol/verbs.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import { inspectAll, inspectUntil, summarize, tooFewSaw } from "./inspect.js";
 import { describeBallots } from "./messages.js";
 import type { LockerState } from "./state.js";
-
-type Raise = QuestionOf<"raise">;
 
 /** An admission changes every epoch once. */
 const MAX_TRIES = 4;
@@ -49,7 +47,7 @@ export async function wasIssued(locker: LockerState, resource: string, token: nu
   const judge = (cast: Ballots<InspectBallot>): StoredVerdict => tallyStored(token, cast, policy);
   const { verdict, ballots } = await inspectUntil<Exclude<StoredVerdict, "open">>(locker, resource, judge);
   if (verdict === "silent") throw tooFewSaw(resource, ballots, locker);
-  if (verdict === "partly") await raiseOnQuorum(locker, { resources: [resource], token, remove: "nothing" });
+  if (verdict === "partly") await raiseOnQuorum(locker, { resources: [resource], token });
   return verdict !== "unissued";
 }
 
@@ -67,46 +65,66 @@ export async function highestToken(locker: LockerState, resource: string, atLeas
   const rank = Math.max(1, majority - (policy.size - tokens.length));
   const token = Math.max(tokens[rank - 1] ?? 0, atLeast);
   const storing = tokens.filter((stored) => stored >= token).length;
-  if (storing < policy.quorum) await raiseOnQuorum(locker, { resources: [resource], token, remove: "nothing" });
+  if (storing < policy.quorum) await raiseOnQuorum(locker, { resources: [resource], token });
   return token;
 }
 
 /**
- * First the token is raised past the holder's on a quorum, then the holder is removed: a holder
- * that still believes in its lease is fenced as well as unlocked, even if no lease is taken after
- * it.
+ * On each node the holder that was seen there is removed and the counter raised past all that was
+ * seen, in one step: a holder that still believes in its lease is fenced as well as unlocked, even
+ * if no lease is taken after it. A node that another has taken since then does neither.
  */
-export async function forceRelease(locker: LockerState, resource: string, reason: string): Promise<ForcedRelease> {
-  const { policy } = locker;
-  const ballots = await inspectAll(locker, resource);
-  const before = summarize(resource, ballots, policy);
-  if (ballots.filter(({ kind }) => kind === "seen").length < policy.quorum) throw tooFewSaw(resource, ballots, locker);
-  const least = before.token + 1;
-  await raiseOnQuorum(locker, { resources: [resource], token: least, remove: "nothing" });
-  const raised = await raiseOnQuorum(locker, { resources: [resource], token: least, remove: "holder" });
+export async function forceRelease(locker: LockerState, resource: string, { reason, token }: ForceReleaseOptions): Promise<ForcedRelease> {
   const removed = new Set<string>();
-  for (const ballot of raised) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
-  // A lease taken after the inspection may have been given the very number of the first raise, and
-  // then have been removed as well.
-  const fence = removed.size === 0 ? least : Math.max(...raised.map((ballot) => (ballot.kind === "raised" ? ballot.token : 0))) + 1;
-  if (fence > least) await raiseOnQuorum(locker, { resources: [resource], token: fence, remove: "nothing" });
-  const done = { before, removed: [...removed], fence, ballots: raised };
-  if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
-  return done;
+  for (let tries = 1; ; tries++) {
+    const { policy } = locker;
+    const looks = await inspectAll(locker, resource);
+    const before = summarize(resource, looks, policy);
+    const seen = looks.filter((look) => look.kind === "seen");
+    if (seen.length < policy.quorum) throw tooFewSaw(resource, looks, locker);
+    // Stored on a quorum, a higher token would leave only so many nodes below it.
+    const isLater = token !== undefined && seen.filter((look) => look.token <= token).length <= policy.size - policy.quorum;
+    if (token !== undefined && (isLater || before.state === "free")) throw notHeldBy(before, token);
+    const fence = Math.max(...seen.map((look) => look.token)) + 1;
+    const holders = new Map(seen.map(({ node, owner }) => [node, owner]));
+    const ballots = await raiseOnQuorum(locker, { resources: [resource], token: fence }, holders);
+    for (const ballot of ballots) if (ballot.kind === "raised" && ballot.removed !== null) removed.add(ballot.removed);
+    if (ballots.filter(({ kind }) => kind === "raised").length >= policy.quorum) {
+      const done = { before, removed: [...removed], fence, ballots };
+      if (channels.forceRelease.hasSubscribers) channels.forceRelease.publish({ resource, reason, fence, removed: done.removed });
+      return done;
+    }
+    if (tries >= MAX_TRIES)
+      throw new LockError("LOCK_HELD", `${resource} went from holder to holder, and none was removed`, { resources: [resource] });
+  }
+}
+
+function notHeldBy({ resource, state, holder = "nobody who has a quorum", ballots }: Inspection, token: number): LockError {
+  const now = state === "free" ? "nobody holds it any more" : `it is held by ${holder} under another token by now`;
+  return new LockError("LEASE_LOST", `${resource} was not taken from the lease with token ${token}: ${now}`, {
+    resources: [resource],
+    ballots,
+  });
 }
 
 /**
  * Raises on every node; resolves when all have answered, rejects with LOCK_NO_QUORUM if fewer than
- * a quorum did it in the epoch in which it began.
+ * a quorum did it in the epoch in which it began. With the holders to be removed, by node: also
+ * resolves where another has it on some of them.
  */
-async function raiseOnQuorum(locker: LockerState, question: Raise): Promise<readonly RaiseBallot[]> {
+async function raiseOnQuorum(
+  locker: LockerState,
+  question: Omit<QuestionOf<"raise">, "holder">,
+  holders?: ReadonlyMap<string, string | null>,
+): Promise<readonly RaiseBallot[]> {
   for (let tries = 1; ; tries++) {
     const { quorum, size } = locker.policy;
-    const ballots = castBallots(await raiseOnce(locker, question));
+    const ballots = castBallots(await raiseOnce(locker, question, holders));
     const raised = ballots.filter(({ kind }) => kind === "raised").length;
-    if (raised >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");
+    const kept = ballots.filter(({ kind }) => kind === "kept").length;
+    if (raised + kept >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");
     const moved = ballots.filter(({ kind }) => kind === "epoch_moved").length;
-    if (raised + moved >= quorum && tries < MAX_TRIES) continue;
+    if (raised + kept + moved >= quorum && tries < MAX_TRIES) continue;
     const others = describeBallots(
       ballots.filter(({ kind }) => kind !== "raised"),
       locker,
@@ -116,7 +134,11 @@ async function raiseOnQuorum(locker: LockerState, question: Raise): Promise<read
   }
 }
 
-async function raiseOnce(locker: LockerState, question: Raise): Promise<Ballots<RaiseBallot | EpochMoved>> {
+async function raiseOnce(
+  locker: LockerState,
+  question: Omit<QuestionOf<"raise">, "holder">,
+  holders?: ReadonlyMap<string, string | null>,
+): Promise<Ballots<RaiseBallot | EpochMoved>> {
   const { nodes } = locker;
   const ballots = noBallots<RaiseBallot | EpochMoved>(nodes.length);
   await askAll<RaiseBallot | EpochMoved, "all">(locker, {
@@ -124,7 +146,7 @@ async function raiseOnce(locker: LockerState, question: Raise): Promise<Ballots<
     resources: question.resources,
     epochs: nodes.map((node) => node.epoch()),
     ballots,
-    ask: (node) => node.ask("raise", question),
+    ask: (node) => node.ask("raise", holders === undefined ? question : { ...question, holder: holders.get(node.name) ?? null }),
     judge: (cast) => (castBallots(cast).length === nodes.length ? "all" : "open"),
   });
   return ballots;

@@ -137,7 +137,10 @@ export type InspectBallot =
   | Quarantined
   | Unreachable;
 
-/** Answer to raising the counter of a resource without owning it (break-glass and read repair). */
+/**
+ * Answer to raising the counter of a resource without owning it (break-glass and read repair).
+ * `kept`: another has it than the one that was to be removed, and nothing was done.
+ */
 export type RaiseBallot =
   | {
       readonly kind: "raised";
@@ -146,6 +149,7 @@ export type RaiseBallot =
       readonly epoch: string;
       readonly removed: string | null;
     }
+  | { readonly kind: "kept"; readonly node: string }
   | Quarantined
   | Unreachable;
 

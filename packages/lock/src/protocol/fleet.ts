@@ -128,11 +128,12 @@ export interface Fleet {
    */
   listHeld(options?: ListHeldOptions): Promise<HeldResources>;
   /**
-   * Raises the token past the present holder's, then removes the holder. Its writes are refused as
-   * soon as the store has seen the returned `fence` or the token of any later lease. Rejects with
-   * `LOCK_NO_QUORUM` if that could not be done on a quorum. `reason` is published with the event.
+   * Removes the present holder and raises the token past its own. Its writes are refused as soon as
+   * the store has seen the returned `fence` or the token of any later lease. Rejects with
+   * `LOCK_NO_QUORUM` if that could not be done on a quorum. With `token` no other lease is removed:
+   * rejects with `LEASE_LOST`, and changes nothing, where that one is over.
    */
-  forceRelease(resource: string, options: { readonly reason: string }): Promise<ForcedRelease>;
+  forceRelease(resource: string, options: ForceReleaseOptions): Promise<ForcedRelease>;
   /** The members of the fleet now. Rejects like `ready`. */
   members(): Promise<FleetMembers>;
   /**
@@ -251,7 +252,10 @@ export interface Inspection {
   readonly holder?: string;
   /** For how long a quorum will have that holder at most, in milliseconds, if `held`. */
   readonly remainingMs?: number;
-  /** The highest token stored for it on any node that answered; 0 if it never had one. */
+  /**
+   * If `held`: that of the holder's lease, or one below while nodes do not answer. Otherwise the
+   * highest stored for it on any node that answered; 0 if it never had one.
+   */
   readonly token: number;
   /** What each node answered. */
   readonly ballots: readonly InspectBallot[];
@@ -267,7 +271,7 @@ export interface HeldResource {
   readonly holder?: string;
   /** For how long a quorum will have that holder at most, in milliseconds, if `held`. */
   readonly remainingMs?: number;
-  /** The highest token stored for it on any node that answered. */
+  /** As in an inspection. */
   readonly token: number;
 }
 
@@ -306,6 +310,14 @@ export interface NodeInspection extends Partial<NodeReport> {
   readonly readyInMs?: number;
   /** Why it does not vote, where that is known. */
   readonly reason?: string;
+}
+
+/** Options of forceRelease. */
+export interface ForceReleaseOptions {
+  /** Why; published with the event. */
+  readonly reason: string;
+  /** The token of the lease that is meant, as `inspect` or `listHeld` shows it. Default: any. */
+  readonly token?: number;
 }
 
 /** What a forced release did. */

@@ -295,7 +295,7 @@ export interface Campaign extends AsyncDisposable {
 export interface Leader {
   /** What it called itself: the label of its campaign, or else of its locker. */
   readonly label: string;
-  /** The highest token that the nodes have stored: its term has this one, or one below. */
+  /** That of its term, or one below while nodes do not answer. */
   readonly token: number;
   /** For how long its term lasts at most if it is not renewed, in milliseconds. */
   readonly remainingMs: number;

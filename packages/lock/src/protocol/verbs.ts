@@ -258,16 +258,18 @@ export const verbs = {
   }),
 
   /**
-   * Raises the counter to at least `token` whoever owns the resource; with `remove: "holder"` also
-   * deletes the lock key, which the first in the queue has then.
+   * Raises the counter to at least `token` whoever owns the resource; or, with the fingerprint of a
+   * holder (null: none was seen), removes that holder with it, so that the first in the queue has
+   * the lock, and does nothing where another one has it.
    */
-  raise: verb<Asked & { readonly token: number; readonly remove: "holder" | "nothing" }, RaiseBallot>({
+  raise: verb<Asked & { readonly token: number; readonly holder?: string | null }, RaiseBallot>({
     script: "raise",
     needs: "admission",
-    write(args, { token, remove }) {
-      args.push(String(token), remove);
+    write(args, { token, holder }) {
+      args.push(String(token), holder === undefined ? "whoever" : (holder ?? ""));
     },
     read({ node, epoch }, reply) {
+      if (reply === 0) return { kind: "kept", node };
       const [token, removed] = list(reply, 2);
       return { kind: "raised", node, token: integer(token, 1), epoch, removed: text(removed) === "" ? null : holderOf(removed) };
     },
@@ -342,10 +344,10 @@ function holderOf(reply: unknown): string {
 /** Of a lock that is free and reserved for a process that waits (see queue.lua). */
 const isReserved = (value: string): boolean => value.startsWith("~");
 
-/** Tells owners apart without showing their secrets. */
-function fingerprintOf(reply: unknown): string {
-  const [secret = ""] = text(reply).split("|", 1);
-  return createHash("sha256").update(secret).digest("base64url").slice(0, 8);
+/** Tells owners apart without showing their secrets; as the scripts make it. */
+export function fingerprintOf(value: unknown): string {
+  const [secret = ""] = text(value).split("|", 1);
+  return createHash("sha1").update(secret).digest("hex").slice(0, 8);
 }
 
 const LONGEST_MS = 2 ** 31 - 1;

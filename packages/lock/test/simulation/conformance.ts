@@ -4,7 +4,7 @@
 // slower.
 
 import fc from "fast-check";
-import { keysOf } from "#lock/protocol/verbs.js";
+import { fingerprintOf, keysOf } from "#lock/protocol/verbs.js";
 import { scriptsFor, type TaughtScripts } from "#lock/redis/connection.js";
 import { scripts } from "#lock/redis/lua.generated.js";
 import { Memory } from "./commands.js";
@@ -76,7 +76,7 @@ const wordsOf: Readonly<Record<RequestName, (of: Words) => readonly string[]>> =
   heal: ({ owner: name, token: number }) => [`${name}|label of ${name}`, String(number)],
   release: ({ owner: name, turn }) => [`${turn % 5 === 0 ? "~inbox1:set" : name}|${turn % 4 === 0 ? 0 : 1}`],
   inspect: ({ choice, inbox }) => [choice ? "" : `${inbox}:set`],
-  raise: ({ token: number, choice }) => [String(number), choice ? "holder" : "nothing"],
+  raise: ({ owner: name, token: number, turn, choice }) => [String(number), choice ? fingerprintOf(name) : turn % 2 === 0 ? "whoever" : ""],
 };
 const sharing = new Set<RequestName>(["grant", "claim", "extend", "heal"]);
 

@@ -296,6 +296,7 @@ function divided(source: string): { readonly names: readonly string[]; readonly 
 function redisFor(execution: Execution): Table {
   const call = (command: Value, ...args: Value[]): Value => fromReply(execute(execution, String(command), args.map(argument)));
   return new Table([], {
+    sha1hex: (text) => createHash("sha1").update(String(text)).digest("hex"),
     call(command, ...args) {
       try {
         return call(command, ...args);

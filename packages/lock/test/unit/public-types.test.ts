@@ -27,7 +27,8 @@ test("each call takes what it can use, and no more", () => {
   expectTypeOf<keyof AcquireOptions>().toEqualTypeOf<"renew" | "maxHoldMs" | "ttlMs" | "waitMs" | "signal">();
   expectTypeOf<keyof lock.TryAcquireOptions>().toEqualTypeOf<"renew" | "maxHoldMs" | "ttlMs">();
   expectTypeOf<keyof lock.UsingOptions>().toEqualTypeOf<"maxHoldMs" | "ttlMs" | "waitMs" | "signal">();
-  expectTypeOf<Parameters<lock.Fleet["forceRelease"]>>().toEqualTypeOf<[resource: string, options: { readonly reason: string }]>();
+  expectTypeOf<Parameters<lock.Fleet["forceRelease"]>>().toEqualTypeOf<[resource: string, options: lock.ForceReleaseOptions]>();
+  expectTypeOf<keyof lock.ForceReleaseOptions>().toEqualTypeOf<"reason" | "token">();
   // @ts-expect-error a reason is needed
   const wrong = (locker: Locker): unknown => locker.fleet.forceRelease("r");
   expectTypeOf(wrong).toBeFunction();

@@ -1,21 +1,22 @@
--- What   Raise the counter of a resource to at least a token, whoever owns it. 'holder' also
---        removes the lock and hands it over to the first in the queue.
+-- What   Raise the counter of a resource to at least a token: whoever holds it, or together with the
+--        removal of one holder, and then the lock is handed over to the first in the queue. Where
+--        another one has it, nothing is done: it came after the one that is meant (L2).
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   per request: token, 'holder' or 'nothing'
+-- ARGV   per request: token, 'whoever' or the fingerprint of the holder to be removed ('': none)
 -- Reply  as each-request.lua says, per request { the token now stored, the removed lock value or ''
---        }
+--        } | another has it: 0
 --@include counter
 --@include queue
 --@include each-request
 
 local function request(first, _, at)
-  local token = math.max(tonumber(ARGV[at]), storedAt(KEYS[first + 1]))
-  local removed = false
-  if ARGV[at + 1] == 'holder' then
-    removed = call('GET', KEYS[first])
-    -- A reservation has no holder.
-    removed = removed and string.byte(removed) ~= 126 and removed
+  local removed = ARGV[at + 1] ~= 'whoever' and call('GET', KEYS[first])
+  -- A reservation has no holder.
+  removed = removed and string.byte(removed) ~= 126 and removed
+  if removed and sub(redis.sha1hex(string.match(removed, '^[^|]*')), 1, 8) ~= ARGV[at + 1] then
+    return 0
   end
+  local token = math.max(tonumber(ARGV[at]), storedAt(KEYS[first + 1]))
   store(KEYS[first + 1], token)
   if removed then
     call('DEL', KEYS[first])

@@ -2,6 +2,7 @@
 // lock is kept for a moment, and the next and the last.
 import { describe, expect, type SharedRedis, test } from "@palisade/testkit/vitest";
 import type { ReleaseListener } from "../../../src/protocol/node.js";
+import { fingerprintOf } from "../../../src/protocol/verbs.js";
 import { asking, type Opened, opened, TICKET, waiting } from "./opened-fleet.js";
 
 /** Writes down what is heard, in words. */
@@ -206,13 +207,14 @@ describe("a release", () => {
   test("by force is told as well", async ({ redis }) => {
     await using crowd = await processes(redis, ["holder", "waiter"]);
     const [holder, waiter] = crowd.nodes;
-    await holder?.ask("grant", asking("a"));
+    const lease = asking("a");
+    const raise = { resources: ["a"], token: 7, holder: fingerprintOf(lease.owner) };
+    await holder?.ask("grant", lease);
     await waiter?.ask("claim", { ...asking("a"), ...waiting() });
-    expect(await holder?.ask("raise", { resources: ["a"], token: 7, remove: "holder" })).toMatchObject({
-      removed: expect.stringMatching(/^label/),
-    });
+    expect(await holder?.ask("raise", { ...raise, holder: null })).toMatchObject({ kind: "kept" });
+    expect(await holder?.ask("raise", raise)).toMatchObject({ removed: expect.stringMatching(/^label/) });
     await expect.poll(() => crowd.heard).toEqual(["waiter is first"]);
-    expect(await holder?.ask("raise", { resources: ["a"], token: 7, remove: "holder" })).toMatchObject({ removed: null });
+    expect(await holder?.ask("raise", raise)).toMatchObject({ removed: null });
   });
 });
 

@@ -2,7 +2,7 @@
 // layer of a real server.
 import { describe, expect, test as plain } from "@palisade/testkit/vitest";
 import { Redis } from "ioredis";
-import { keysOf } from "../../../src/protocol/verbs.js";
+import { fingerprintOf, keysOf } from "../../../src/protocol/verbs.js";
 import { readAdmissionRecord, readFloor } from "../../../src/redis/record.js";
 import { asking, opened } from "./opened-fleet.js";
 
@@ -53,7 +53,7 @@ describe("grant", () => {
 
   test("takes all of several resources or none, with one token above all of theirs", async ({ one }) => {
     const founded = await one.floor();
-    await one.node.ask("raise", { resources: ["b"], token: founded + 40, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["b"], token: founded + 40 });
     expect(await one.node.ask("grant", asking(["a", "b", "c"]))).toMatchObject({
       kind: "granted",
       token: founded + 41,
@@ -64,8 +64,8 @@ describe("grant", () => {
 
   test("T1 one token for several resources is above the highest of theirs, wherever that stands in the list", async ({ one }) => {
     const founded = await one.floor();
-    await one.node.ask("raise", { resources: ["high"], token: founded + 40, remove: "nothing" });
-    await one.node.ask("raise", { resources: ["low"], token: founded + 10, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["high"], token: founded + 40 });
+    await one.node.ask("raise", { resources: ["low"], token: founded + 10 });
     for (const [index, resources] of [
       ["high", "low"],
       ["low", "high"],
@@ -74,7 +74,7 @@ describe("grant", () => {
       expect(await one.node.ask("grant", question)).toMatchObject({ kind: "granted", token: founded + 41 + index });
       await one.node.ask("release", question);
     }
-    await one.node.ask("raise", { resources: ["low"], token: founded + 60, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["low"], token: founded + 60 });
     expect(await one.node.ask("grant", asking(["low", "high"]))).toMatchObject({
       kind: "granted",
       token: founded + 61,
@@ -112,7 +112,7 @@ describe("grant", () => {
   });
 
   test("T2 no token above 999999999999999 is given; the tokens before it are exact to the last digit", async ({ one }) => {
-    await one.node.ask("raise", { resources: ["a"], token: 999_999_999_999_997, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["a"], token: 999_999_999_999_997 });
     const question = asking("a");
     expect(await one.node.ask("grant", question)).toMatchObject({ token: 999_999_999_999_998 });
     expect(await one.redis.get(`{${one.namespace}}:token:a`)).toBe("999999999999998");
@@ -186,7 +186,7 @@ describe("seal", () => {
       kind: "lost",
       node: "n1",
     });
-    await one.node.ask("raise", { resources: ["a"], token: token + 3, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["a"], token: token + 3 });
     expect(await one.node.ask("seal", { ...question, token: token + 2 })).toEqual({ kind: "lost", node: "n1" });
     expect(await one.node.ask("inspect", { resources: ["a"] })).toMatchObject({ token: token + 3 });
   });
@@ -228,7 +228,7 @@ describe("extend and heal", () => {
 
   test("T1 heal leaves a counter that has gone on where it is", async ({ one }) => {
     const token = (await one.floor()) + 9;
-    await one.node.ask("raise", { resources: ["a"], token: token + 20, remove: "nothing" });
+    await one.node.ask("raise", { resources: ["a"], token: token + 20 });
     expect(await one.node.ask("heal", { ...asking("a"), token })).toEqual({ kind: "extended", node: "n1" });
     expect(await one.node.ask("inspect", { resources: ["a"] })).toMatchObject({ token: token + 20 });
   });
@@ -267,14 +267,15 @@ describe("release, inspect and raise", () => {
     const question = asking("a");
     await one.node.ask("grant", question);
     const epoch = one.node.epoch();
-    expect(await one.node.ask("raise", { resources: ["a"], token, remove: "nothing" })).toEqual({
+    expect(await one.node.ask("raise", { resources: ["a"], token })).toEqual({
       kind: "raised",
       node: "n1",
       token,
       epoch,
       removed: null,
     });
-    expect(await one.node.ask("raise", { resources: ["a"], token: 5, remove: "holder" })).toMatchObject({
+    expect(await one.node.ask("raise", { resources: ["a"], token: token + 9, holder: "another" })).toMatchObject({ kind: "kept" });
+    expect(await one.node.ask("raise", { resources: ["a"], token: 5, holder: fingerprintOf(question.owner) })).toMatchObject({
       token,
       removed: question.label,
     });

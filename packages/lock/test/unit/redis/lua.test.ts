@@ -41,7 +41,6 @@ const lease = {
   ttlMs: 1,
   token: 2,
   tells: true,
-  remove: "nothing",
   wait: { sinceMs: 1, waitedMs: 1, ticket: ":t", reserveMs: 40 },
   ticket: ":t",
 };

@@ -22,7 +22,7 @@ const questions: { readonly [V in Verb]: QuestionOf<V> } = {
   release: lease,
   leave: { ...lease, ticket: ":t" },
   inspect: lease,
-  raise: { ...lease, remove: "nothing" },
+  raise: lease,
 };
 const words: { readonly [V in Verb]: readonly string[] } = {
   grant: ["granted", "held"],
@@ -33,7 +33,7 @@ const words: { readonly [V in Verb]: readonly string[] } = {
   release: ["released", "absent"],
   leave: ["released", "absent"],
   inspect: ["seen"],
-  raise: ["raised"],
+  raise: ["raised", "kept"],
 };
 
 describe("replies", () => {
