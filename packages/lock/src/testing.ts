@@ -229,7 +229,8 @@ export class FakeNode implements LockNode {
         held === undefined || held.reservedFor !== undefined
           ? [null, null, null]
           : [held.label, fingerprintOf(held.owner), this.#leftMs(held)];
-      const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource) } as const;
+      const waiting = this.#queue(resource).length;
+      const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource), waiting } as const;
       return { ...seen, hasWaiters: true, ...(held?.reservedFor === undefined ? {} : { isReserved: true }) };
     },
     raise: ({ resources: [resource = ""], token, holder }) => {
@@ -251,8 +252,9 @@ export class FakeNode implements LockNode {
       names.flatMap((resource): (readonly [string, StoredLease])[] => {
         const held = this.#held(resource);
         if (held === undefined || held.reservedFor !== undefined) return [];
-        const owner = fingerprintOf(held.owner);
-        return [[resource, { resource, owner, holder: held.label, remainingMs: this.#leftMs(held), token: this.#token(resource) }]];
+        const [owner, waiting] = [fingerprintOf(held.owner), this.#queue(resource).length];
+        const lease = { resource, owner, holder: held.label, remainingMs: this.#leftMs(held), token: this.#token(resource), waiting };
+        return [[resource, lease]];
       }),
     );
   }

@@ -35,10 +35,10 @@ function silence(ballot: Silent): string {
   return ballot.readyInMs === undefined ? "does not vote yet" : `does not vote for ${duration(ballot.readyInMs)}`;
 }
 
-function stateLine({ resource, state, holder, remainingMs, token }: Inspection): Cell {
+function stateLine({ resource, state, holder, remainingMs, token, waiting }: Inspection): Cell {
   const name = printable(resource);
   const text = {
-    held: `${name} is held by ${printable(holder ?? "")} for ${duration(remainingMs ?? 0)} more at most, with token ${token}`,
+    held: `${name} is held by ${printable(holder ?? "")} for ${duration(remainingMs ?? 0)} more at most, with token ${token}; ${waiting} ${waiting === 1 ? "waits" : "wait"}`,
     // Of one that was never used the nodes tell their floor.
     free: `${name} is free; every later lease has a token above ${token}`,
     split: `${name} is split: no holder has a quorum, and none can get one before these leases end`,
@@ -57,13 +57,14 @@ export async function list(context: Context, [prefix = ""]: readonly string[], f
 }
 
 export function heldTable(held: readonly HeldResource[]): NonNullable<Report["table"]> {
-  const rows = held.map(({ resource, state, holder = "", remainingMs, token }) => [
+  const rows = held.map(({ resource, state, holder = "", remainingMs, token, waiting }) => [
     resource,
     state === "held" ? holder : { text: state, colour: stateColours[state] },
     remainingMs === undefined ? "" : duration(remainingMs),
+    String(waiting),
     String(token),
   ]);
-  return { columns: ["resource", "holder", "left", "token"], rows, widest: 0 };
+  return { columns: ["resource", "holder", "left", "waiting", "token"], rows, widest: 0 };
 }
 
 /** What the lock lists at most. */

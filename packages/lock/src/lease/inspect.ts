@@ -59,7 +59,8 @@ function stateIn(ballot: InspectBallot): Pick<NodeInspection, "state" | "reason"
 /** What the ballots say together. */
 export function summarize(resource: string, ballots: readonly InspectBallot[], { size, quorum }: QuorumRule): Inspection {
   const seen = ballots.filter((ballot): ballot is Seen => ballot.kind === "seen");
-  const base = { resource, token: seen.reduce((highest, { token }) => Math.max(highest, token), 0), ballots };
+  const highest = ranked(seen, 1, ({ token }) => token) ?? 0;
+  const base = { resource, token: highest, waiting: ranked(seen, quorum, ({ waiting = 0 }) => waiting) ?? 0, ballots };
   if (seen.filter(({ holder }) => holder === null).length >= quorum) return { ...base, state: "free" };
   for (const { owner, holder } of seen) {
     if (holder === null) continue;
@@ -151,7 +152,8 @@ function agreed(resource: string, lists: readonly StoredLeases[], quorum: number
     const theirs = stored.filter((lease) => lease.owner === owner);
     const remainingMs = ranked(theirs, quorum, (lease) => lease.remainingMs);
     const token = ranked(theirs, quorum, (lease) => lease.token);
-    if (remainingMs !== undefined && token !== undefined) return { resource, state: "held", holder, remainingMs, token };
+    const waiting = ranked(stored, quorum, (lease) => lease.waiting) ?? 0;
+    if (remainingMs !== undefined && token !== undefined) return { resource, state: "held", holder, remainingMs, token, waiting };
   }
   return undefined;
 }

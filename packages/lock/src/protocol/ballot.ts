@@ -127,6 +127,8 @@ export type InspectBallot =
       readonly owner: string | null;
       readonly remainingMs: number | null;
       readonly token: number;
+      /** How many wait for it there. */
+      readonly waiting?: number;
       /** Its release looks for waiters. */
       readonly hasWaiters?: true;
       /** Free, and reserved for a moment for a process that has waited for it. */

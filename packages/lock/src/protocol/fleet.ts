@@ -48,6 +48,8 @@ export interface StoredLease {
   readonly remainingMs: number;
   /** The highest token stored for the resource. */
   readonly token: number;
+  /** How many wait for it there. */
+  readonly waiting: number;
 }
 
 export interface StoredLeases {
@@ -257,6 +259,11 @@ export interface Inspection {
    * highest stored for it on any node that answered; 0 if it never had one.
    */
   readonly token: number;
+  /**
+   * How many wait for it, as a quorum of nodes says: of each process the first of the callers that
+   * want the same.
+   */
+  readonly waiting: number;
   /** What each node answered. */
   readonly ballots: readonly InspectBallot[];
 }
@@ -273,6 +280,8 @@ export interface HeldResource {
   readonly remainingMs?: number;
   /** As in an inspection. */
   readonly token: number;
+  /** As in an inspection. */
+  readonly waiting: number;
 }
 
 /** What is held now. */

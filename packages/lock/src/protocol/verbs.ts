@@ -233,7 +233,7 @@ export const verbs = {
     read: readReleased,
   }),
 
-  /** With a ticket: whether that still waits there; the token is not read then. */
+  /** With a ticket: whether that still waits there; nothing else of the queue, nor the token, is read then. */
   inspect: verb<Asked & { readonly ticket?: string }, InspectBallot>({
     script: "inspect",
     needs: "admission",
@@ -252,7 +252,7 @@ export const verbs = {
         token: integer(token, 0),
         ...(text(value).endsWith(HAS_WAITERS) ? { hasWaiters: true } : {}),
         ...(isReserved(text(value)) ? { isReserved: true } : {}),
-        ...(ticket !== undefined && waits === 0 ? { isForgotten: true } : {}),
+        ...(ticket === undefined ? { waiting: integer(waits, 0) } : waits === 0 ? { isForgotten: true } : {}),
       };
     },
   }),

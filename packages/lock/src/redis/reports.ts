@@ -123,7 +123,7 @@ export function listResourcesOf({ members, keys }: RedisFleet): Promise<readonly
   });
 }
 
-const FIELDS = 5;
+const FIELDS = 6;
 /** What a process keeps of one node's answer. */
 const MAX_LEASES = 100_000;
 
@@ -144,9 +144,10 @@ function heldPage(keys: Keys, from: string, prefix: string): ScriptCall<Page<Sto
 }
 
 function storedLease(fields: readonly unknown[], at: number): StoredLease {
-  const [resource, owner, holder, leftMs, token] = fields.slice(at, at + FIELDS);
-  if (!Number.isSafeInteger(Number(token))) throw new GarbageReply(token);
-  return { resource: text(resource), owner: text(owner), holder: text(holder), remainingMs: remainingOf(leftMs), token: Number(token) };
+  const [resource, owner, holder, leftMs, ...counts] = fields.slice(at, at + FIELDS);
+  const [token = Number.NaN, waiting = Number.NaN] = counts.map(Number);
+  if (!Number.isSafeInteger(token) || !Number.isSafeInteger(waiting)) throw new GarbageReply(counts);
+  return { resource: text(resource), owner: text(owner), holder: text(holder), remainingMs: remainingOf(leftMs), token, waiting };
 }
 
 /** The leases that each node stores. */

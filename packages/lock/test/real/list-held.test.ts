@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { describe, expect, test, until } from "./lock-test.js";
 
 describe("listHeld", () => {
-  test("names each held resource once, in order, with its holder, time and token, and no free one", async ({ shared, eye }) => {
+  test("names each held resource once, in order, with its holder, time, token and how many wait, and no free one", async ({ shared, eye }) => {
     const locker = shared({ label: "worker-7", ttlMs: 50_000 });
     const leases = await Promise.all(["b", "a*", "a"].map((name) => locker.acquire(name)));
     await (await locker.acquire("free")).release();
@@ -16,6 +16,9 @@ describe("listHeld", () => {
     const [secret = ""] = (await eye.holders("b"))[0]?.split("|") ?? [];
     expect(secret.length).toBe(22);
     expect(JSON.stringify(held)).not.toContain(secret);
+    void shared().acquire("b").catch(String);
+    await expect.poll(async () => (await locker.fleet.listHeld()).held.map(({ waiting }) => waiting)).toEqual([0, 0, 1]);
+    expect((await locker.inspect("b")).waiting).toBe(1);
   });
 
   test("takes a prefix as it is written, and as many as were asked for, and says that there are more", async ({ locker }) => {

@@ -4,15 +4,16 @@
 -- ARGV   the cursor (0 to begin with), a pattern of lock keys, what lock keys begin with, what
 --        token keys begin with
 -- Reply  as JSON, which costs its reader less than a list: [next cursor: '0' at the end, per
---        lease: name, fingerprint of its owner, label, PTTL, highest token as text]; nil if the
---        node is not admitted. A lease that is there from the first page to the last is on one of
---        them, perhaps on several; others may be.
+--        lease: name, fingerprint of its owner, label, PTTL, highest token as text, how many wait
+--        for it]; nil if the node is not admitted. A lease that is there from the first page to
+--        the last is on one of them, perhaps on several; others may be.
 -- Note   A page is small: the server does nothing else meanwhile.
 --@include admission
 local standing, isOfRun, counterFloor = admission(redis.call('HGET', KEYS[1], 'admitted'))
 if not isOfRun or standing == '-' then
   return false
 end
+local queue = string.gsub(ARGV[3], 'lock:$', 'queue:')
 local floor = tonumber(redis.call('HGET', KEYS[1], 'floor')) or 0
 local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', '250')
 local reply = { page[1] }
@@ -29,6 +30,7 @@ for _, key in ipairs(page[2]) do
     reply[#reply + 1] = string.gsub(label or value, '\n$', '')
     reply[#reply + 1] = left
     reply[#reply + 1] = string.format('%.0f', math.max(type(token) == 'string' and tonumber(token) or floor, counterFloor))
+    reply[#reply + 1] = redis.call('ZCARD', queue .. name)
   end
 end
 return cjson.encode(reply)

@@ -2,7 +2,9 @@
 // it, and what becomes of the others when the first one dies, stands still or gives up, or when
 // tickets are lost. Polls would come after the test's time, except where they are what is tested.
 import { expect } from "vitest";
+import type { RoundEvent } from "../../../src/protocol/events.js";
 import type { Lease } from "../../../src/protocol/locker.js";
+import { listen } from "../../listening.js";
 import { type Actor, type Story, test } from "../../simulation/story.js";
 
 const retry = { minDelayMs: 20_000, maxDelayMs: 60_000 };
@@ -272,4 +274,24 @@ test("W1 a release keeps the lock for the first in the queue, for a moment", asy
   const values = () => story.nodes.map(({ server }) => server.memory.get("{sim}:lock:r", server.wallMs()) ?? "");
   await story.until(() => values().filter((value) => value.startsWith("~")).length >= 3, "it is kept");
   await next;
+});
+
+test("W1 everybody can see how many wait for what", async (story) => {
+  const [holder, operator] = [story.actor(), story.actor({ label: "operator" })];
+  const lease = await holder.locker.acquire("r");
+  const waiting: Promise<Lease>[] = [];
+  for (const count of [1, 2, 3]) {
+    waiting.push(story.actor().locker.acquire("r"));
+    await story.untilQueued("r", count);
+    expect(await operator.locker.inspect("r")).toMatchObject({ state: "held", token: lease.token, waiting: count });
+  }
+  using releases = listen<RoundEvent>("round", ({ question }) => question === "release");
+  await lease.release();
+  for (const turn of waiting) await (await turn).release();
+  await story.until(() => releases.events.length >= 4, "all are told");
+  const listeners = releases.events.map(({ ballots }) =>
+    Math.max(...ballots.map((ballot) => (ballot.kind === "released" ? ballot.listeners : 0))),
+  );
+  expect(listeners).toEqual([3, 2, 1, 0]);
+  expect(await operator.locker.inspect("r")).toMatchObject({ state: "free", waiting: 0 });
 });
