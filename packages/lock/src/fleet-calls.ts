@@ -44,16 +44,11 @@ export class FleetCalls implements Fleet {
   /** What this locker was given and its fleet does not allow any more: it may have been changed since. */
   #tooLong(): readonly Finding[] {
     const { fleet, policy } = this.#locker;
-    const { maxTtlMs, refusal } = fleet;
-    if (maxTtlMs === undefined || refusal !== undefined) return [];
-    const given = { ttlMs: policy.hasOwnTtl ? policy.ttlMs : 0, maxTtlMs: policy.maxTtlMs ?? 0 };
-    const effects = { ttlMs: "acquire refuses it", maxTtlMs: "a process that starts with it is refused" };
-    return (["ttlMs", "maxTtlMs"] as const).flatMap((name) => {
-      if (given[name] <= maxTtlMs) return [];
-      const message = `${name} is ${given[name]} here, and leases of this fleet last ${maxTtlMs} ms at most (its maxTtlMs): ${effects[name]}`;
-      const remedy = `Give createLocker a ${name} of at most ${maxTtlMs}, or none, which follows the fleet.`;
-      return [{ severity: name === "ttlMs" ? "error" : "warning", node: "fleet", code: "max_ttl", message, remedy }];
-    });
+    const { maxTtlMs = policy.ttlMs } = fleet;
+    if (!policy.hasOwnTtl || policy.ttlMs <= maxTtlMs) return [];
+    const message = `ttlMs is ${policy.ttlMs} here, and leases of this fleet last ${maxTtlMs} ms at most: acquire refuses it`;
+    const remedy = `Give createLocker a ttlMs of at most ${maxTtlMs}, or none, which follows the fleet.`;
+    return [{ severity: "error", node: "fleet", code: "max_ttl", message, remedy }];
   }
 
   async listHeld(options?: ListHeldOptions): Promise<HeldResources> {

@@ -118,36 +118,25 @@ async function raiseOnQuorum(
   holders?: ReadonlyMap<string, string | null>,
 ): Promise<readonly RaiseBallot[]> {
   for (let tries = 1; ; tries++) {
-    const { quorum, size } = locker.policy;
-    const ballots = castBallots(await raiseOnce(locker, question, holders));
-    const raised = ballots.filter(({ kind }) => kind === "raised").length;
-    const kept = ballots.filter(({ kind }) => kind === "kept").length;
-    if (raised + kept >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");
-    const moved = ballots.filter(({ kind }) => kind === "epoch_moved").length;
-    if (raised + kept + moved >= quorum && tries < MAX_TRIES) continue;
-    const others = describeBallots(
-      ballots.filter(({ kind }) => kind !== "raised"),
-      locker,
-    );
-    const message = `${raised} of ${size} nodes raised the token of ${question.resources[0]} to ${question.token}, ${quorum} needed; ${others}`;
+    const { nodes, policy } = locker;
+    const { quorum, size } = policy;
+    const cast = noBallots<RaiseBallot | EpochMoved>(nodes.length);
+    await askAll<RaiseBallot | EpochMoved, "all">(locker, {
+      question: "raise",
+      resources: question.resources,
+      epochs: nodes.map((node) => node.epoch()),
+      ballots: cast,
+      ask: (node) => node.ask("raise", holders === undefined ? question : { ...question, holder: holders.get(node.name) ?? null }),
+      judge: (ballots) => (castBallots(ballots).length === nodes.length ? "all" : "open"),
+    });
+    const ballots = castBallots(cast);
+    const others = ballots.filter(({ kind }) => kind !== "raised");
+    const raised = ballots.length - others.length;
+    const answered = raised + others.filter(({ kind }) => kind === "kept").length;
+    if (answered >= quorum) return ballots.filter((ballot) => ballot.kind !== "epoch_moved");
+    const moved = others.filter(({ kind }) => kind === "epoch_moved").length;
+    if (answered + moved >= quorum && tries < MAX_TRIES) continue;
+    const message = `${raised} of ${size} nodes raised the token of ${question.resources[0]} to ${question.token}, ${quorum} needed; ${describeBallots(others, locker)}`;
     throw new LockError("LOCK_NO_QUORUM", message, { resources: question.resources, ballots });
   }
-}
-
-async function raiseOnce(
-  locker: LockerState,
-  question: Omit<QuestionOf<"raise">, "holder">,
-  holders?: ReadonlyMap<string, string | null>,
-): Promise<Ballots<RaiseBallot | EpochMoved>> {
-  const { nodes } = locker;
-  const ballots = noBallots<RaiseBallot | EpochMoved>(nodes.length);
-  await askAll<RaiseBallot | EpochMoved, "all">(locker, {
-    question: "raise",
-    resources: question.resources,
-    epochs: nodes.map((node) => node.epoch()),
-    ballots,
-    ask: (node) => node.ask("raise", holders === undefined ? question : { ...question, holder: holders.get(node.name) ?? null }),
-    judge: (cast) => (castBallots(cast).length === nodes.length ? "all" : "open"),
-  });
-  return ballots;
 }

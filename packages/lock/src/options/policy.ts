@@ -137,7 +137,13 @@ export function readPolicy(options: LockerOptions): Policy {
     ttlMs,
     hasOwnTtl: given.ttlMs !== undefined,
     maxTtlMs,
-    ...readTimeouts(given, ttlMs),
+    // No longer than the lease: a later answer would be a vote for a lease that has ended.
+    nodeTimeoutMs: wholeNumber("nodeTimeoutMs", given.nodeTimeoutMs, {
+      min: 1,
+      max: ttlMs,
+      fallback: Math.max(1, Math.min(250, Math.floor(ttlMs / 4))),
+    }),
+    connectTimeoutMs: wholeNumber("connectTimeoutMs", given.connectTimeoutMs, { min: 1, max: MAX_TIMER_MS, fallback: 2_000 }),
     driftFactor: anyNumber("driftFactor", given.driftFactor, { min: 0, max: 0.5, fallback: 0.01 }),
     waitMs: readWaitMs(given.waitMs, 10_000),
     retry: readRetry(given.retry),
@@ -205,22 +211,6 @@ export function usualLabel(): string {
   return `${hostname()}:${process.pid}`;
 }
 
-function readTimeouts(
-  given: Partial<Record<keyof LockerOptions, unknown>>,
-  ttlMs: number,
-): Pick<Policy, "nodeTimeoutMs" | "connectTimeoutMs"> {
-  const fallback = Math.max(1, Math.min(250, Math.floor(ttlMs / 4)));
-  return {
-    // No longer than the lease: a later answer would be a vote for a lease that has ended.
-    nodeTimeoutMs: wholeNumber("nodeTimeoutMs", given.nodeTimeoutMs, { min: 1, max: ttlMs, fallback }),
-    connectTimeoutMs: wholeNumber("connectTimeoutMs", given.connectTimeoutMs, {
-      min: 1,
-      max: MAX_TIMER_MS,
-      fallback: 2_000,
-    }),
-  };
-}
-
 function readRetry(value: unknown): Required<RetryOptions> {
   const given = knownOptions<RetryOptions>("retry", value, retryOptionNames);
   const minDelayMs = wholeNumber("retry.minDelayMs", given.minDelayMs, { min: 1, max: 60_000, fallback: 4 });
@@ -286,38 +276,25 @@ export function readLeaseRequest(
   policy: Policy,
   input: { readonly resources: unknown; readonly options: unknown },
 ): LeaseRequest {
-  const resources = readResources(input.resources);
-  if (input.options === undefined) return ordinary(call, policy, resources);
   const given = knownOptions<AcquireOptions & CampaignOptions>(call, input.options, namesOf[call]);
-  const keep = readKeepOptions(given);
-  const ttlMs = Math.min(given.ttlMs === undefined ? policy.ttlMs : checkTtl(policy, given.ttlMs as number), keep.maxHoldMs);
+  const { renew = false } = given;
+  if (typeof renew !== "boolean") throw new TypeError(`renew must be a boolean, not ${shown(renew)}`);
+  const maxHoldMs = wholeNumber("maxHoldMs", given.maxHoldMs, {
+    min: 1,
+    max: Number.POSITIVE_INFINITY,
+    fallback: Number.POSITIVE_INFINITY,
+  });
+  const ttlMs = Math.min(given.ttlMs === undefined ? policy.ttlMs : checkTtl(policy, given.ttlMs as number), maxHoldMs);
   return {
-    resources,
+    resources: readResources(input.resources),
     label: given.label === undefined ? policy.label : readLabel(given.label),
     ttlMs: checkTtl(policy, ttlMs),
     hasOwnTtl: policy.hasOwnTtl || given.ttlMs !== undefined,
-    renew: isRenewed(call) || keep.renew,
-    maxHoldMs: keep.maxHoldMs,
+    renew: renew || call === "using" || call === "campaign",
+    maxHoldMs,
     waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : readWaitMs(given.waitMs, policy.waitMs),
     signal: readSignal(given.signal),
   };
-}
-
-function readKeepOptions(given: { readonly renew?: unknown; readonly maxHoldMs?: unknown }): {
-  renew: boolean;
-  maxHoldMs: number;
-} {
-  if (given.renew !== undefined && typeof given.renew !== "boolean")
-    throw new TypeError(`renew must be a boolean, not ${shown(given.renew)}`);
-  const max = Number.POSITIVE_INFINITY;
-  return {
-    renew: given.renew ?? false,
-    maxHoldMs: wholeNumber("maxHoldMs", given.maxHoldMs, { min: 1, max, fallback: max }),
-  };
-}
-
-function isRenewed(call: Call): boolean {
-  return call === "using" || call === "campaign";
 }
 
 const MAX_LISTED = 100_000;
@@ -345,20 +322,6 @@ export function readResources(value: unknown): readonly string[] {
 /** One resource. */
 export function readResource(value: unknown): string {
   return wellFormedText("resource", value, MAX_RESOURCE_BYTES);
-}
-
-function ordinary(call: Call, policy: Policy, resources: readonly string[]): LeaseRequest {
-  const { label, ttlMs, hasOwnTtl, waitMs } = policy;
-  return {
-    resources,
-    label,
-    ttlMs,
-    hasOwnTtl,
-    renew: isRenewed(call),
-    maxHoldMs: Number.POSITIVE_INFINITY,
-    waitMs: call === "campaign" ? Number.POSITIVE_INFINITY : waitMs,
-    signal: undefined,
-  };
 }
 
 function readSignal(value: unknown): AbortSignal | undefined {

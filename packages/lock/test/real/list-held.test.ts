@@ -3,7 +3,10 @@ import { Redis } from "ioredis";
 import { describe, expect, test, until } from "./lock-test.js";
 
 describe("listHeld", () => {
-  test("names each held resource once, in order, with its holder, time, token and how many wait, and no free one", async ({ shared, eye }) => {
+  test("names each held resource once, in order, with its holder, time, token and how many wait, and no free one", async ({
+    shared,
+    eye,
+  }) => {
     const locker = shared({ label: "worker-7", ttlMs: 50_000 });
     const leases = await Promise.all(["b", "a*", "a"].map((name) => locker.acquire(name)));
     await (await locker.acquire("free")).release();
