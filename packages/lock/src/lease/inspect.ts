@@ -1,7 +1,7 @@
 // What the nodes store, and what a quorum of them says together: of one resource, of all that is held,
 // of how each node stands, and of marks. Changes nothing but marks.
 import { type InspectBallot, LockError } from "../protocol/ballot.js";
-import type { Asked, HeldResource, HeldResources, Inspection, NodeInspection, StoredLease, StoredLeases } from "../protocol/fleet.js";
+import type { Asked, HeldResource, HeldResources, Inspection, NodeInspection, StoredLeases } from "../protocol/fleet.js";
 import type { Leader } from "../protocol/locker.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule } from "../quorum.js";
 import { describeBallots, type Teller } from "./messages.js";
@@ -62,19 +62,25 @@ export function summarize(resource: string, ballots: readonly InspectBallot[], {
   const highest = ranked(seen, 1, ({ token }) => token) ?? 0;
   const base = { resource, token: highest, waiting: ranked(seen, quorum, ({ waiting = 0 }) => waiting) ?? 0, ballots };
   if (seen.filter(({ holder }) => holder === null).length >= quorum) return { ...base, state: "free" };
-  for (const { owner, holder } of seen) {
-    if (holder === null) continue;
-    const theirs = seen.filter((ballot) => ballot.owner === owner);
-    // A quorum has it until the first of the quorum's longest-lived keys runs out.
-    const remainingMs = ranked(theirs, quorum, (ballot) => ballot.remainingMs ?? 0);
-    const token = ranked(theirs, quorum, (ballot) => ballot.token);
-    if (remainingMs !== undefined && token !== undefined) return { ...base, state: "held", holder, remainingMs, token };
-  }
+  const held = holderIn(seen, quorum);
+  if (held !== undefined) return { ...base, ...held };
   const unseen = size - seen.length;
   const canBeEither = [null, ...seen.map(({ owner }) => owner)].some(
     (candidate) => seen.filter(({ owner }) => owner === candidate).length + unseen >= quorum,
   );
   return { ...base, state: canBeEither ? "unknown" : "split" };
+}
+
+/** Whom a quorum of these has. */
+function holderIn(stored: readonly Pick<Seen, "owner" | "holder" | "remainingMs" | "token">[], quorum: number) {
+  for (const { owner, holder } of stored) {
+    const theirs = stored.filter((other) => other.owner === owner);
+    // A quorum has it until the first of the quorum's longest-lived keys runs out.
+    const remainingMs = ranked(theirs, quorum, (each) => each.remainingMs ?? 0);
+    const token = ranked(theirs, quorum, (each) => each.token);
+    if (holder !== null && remainingMs !== undefined && token !== undefined) return { state: "held", holder, remainingMs, token } as const;
+  }
+  return undefined;
 }
 
 /**
@@ -142,20 +148,9 @@ export async function heldResources(locker: LockerState, asked: readonly Asked<S
 
 /** Undefined where no owner in the lists has a quorum. */
 function agreed(resource: string, lists: readonly StoredLeases[], quorum: number): HeldResource | undefined {
-  const stored: StoredLease[] = [];
-  for (const { leases } of lists) {
-    const lease = leases.get(resource);
-    if (lease !== undefined) stored.push(lease);
-  }
-  // A holder whom a quorum of them has is one of these.
-  for (const { owner, holder } of stored.slice(0, stored.length - quorum + 1)) {
-    const theirs = stored.filter((lease) => lease.owner === owner);
-    const remainingMs = ranked(theirs, quorum, (lease) => lease.remainingMs);
-    const token = ranked(theirs, quorum, (lease) => lease.token);
-    const waiting = ranked(stored, quorum, (lease) => lease.waiting) ?? 0;
-    if (remainingMs !== undefined && token !== undefined) return { resource, state: "held", holder, remainingMs, token, waiting };
-  }
-  return undefined;
+  const stored = lists.flatMap(({ leases }) => leases.get(resource) ?? []);
+  const held = holderIn(stored, quorum);
+  return held && { resource, ...held, waiting: ranked(stored, quorum, ({ waiting }) => waiting) ?? 0 };
 }
 
 async function askedAgain(locker: LockerState, resource: string): Promise<HeldResource | undefined> {

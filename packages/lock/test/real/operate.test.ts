@@ -57,15 +57,6 @@ describe("forceRelease", () => {
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);
   });
 
-  test("wakes waiters", async ({ shared }) => {
-    const [holder, waiter] = [0, 1].map(() => shared({ retry: { maxDelayMs: 60_000 } }));
-    await holder?.acquire("r", { ttlMs: 60_000 });
-    const waiting = waiter?.acquire("r", { waitMs: 10_000 });
-    await expect.poll(async () => (await holder?.tryAcquire("r"))?.ok).toBe(false);
-    await holder?.fleet.forceRelease("r", { reason: "test" });
-    expect((await waiting)?.held).toBe(true);
-  });
-
   test("T1 of a free resource fences its last holder: the key ran out, and the holder may not know", async ({ locker, eye }) => {
     const lease = await locker.acquire("r");
     await expect.poll(() => eye.holders("r")).not.toContain(null);

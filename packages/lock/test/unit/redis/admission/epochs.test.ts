@@ -87,7 +87,7 @@ describe("rebuilding", () => {
     async (story) => {
       const it = await told(story);
       const late = asking("a", maxTtlMs);
-      await it.lock.node("n3").ask("raise", { resources: ["a"], token: it.floor + 50, remove: "nothing" });
+      await it.lock.node("n3").ask("raise", { resources: ["a"], token: it.floor + 50 });
       const granted = await Promise.all(["n1", "n3"].map(async (name) => it.patient.node(name).ask("grant", late)));
       const token = Math.max(...tokensOf(granted));
       // A node whose clock was set back keeps the lock for longer than the rebuilt node waits.

@@ -150,7 +150,7 @@ test(
     const actor = await founded(story, { ttlMs: 400, maxTtlMs: 400 });
     const { token } = await actor.locker.using("a", async (lease) => lease);
     story.nodes[0]?.kill();
-    await actor.node("n2").ask("raise", { resources: ["a"], token: token + 50, remove: "nothing" });
+    await actor.node("n2").ask("raise", { resources: ["a"], token: token + 50 });
     const later = actor.heard("admitted", "n1");
     story.nodes[0]?.restart();
     expect(await later).toMatchObject({ way: "durable" });
