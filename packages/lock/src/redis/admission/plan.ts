@@ -132,6 +132,7 @@ function isNew({ member, opened, status }: SeenNode): boolean {
  */
 function replacedForMs({ member }: SeenNode, { seen, knownForMs = 0 }: FleetView): number {
   if (member?.inPlaceOf === undefined) return Number.POSITIVE_INFINITY;
-  const openForMs = Math.min(...seen.flatMap(({ opened, status }) => (opened === undefined ? [status.openForMs] : [])));
-  return Math.max(openForMs, knownForMs);
+  const openForMs = seen.flatMap(({ opened, status }) => (opened === undefined ? [status.openForMs] : []));
+  // Where none is seen that votes, others may be asked by those that see them.
+  return Math.max(openForMs.length === 0 ? 0 : Math.min(...openForMs), knownForMs);
 }

@@ -239,3 +239,26 @@ test(
   },
   { nodes: 4 },
 );
+
+test(
+  "L2 a newcomer outwaits the leases of the member that it replaces, also for a locker that sees no member vote",
+  async (story) => {
+    const nodes = story.urls.slice(0, 3);
+    const { locker, hold } = story.actor({ ...options, nodes, connectTimeoutMs: 150 });
+    await locker.ready();
+    story.nodes[1]?.kill();
+    const held = await locker.acquire("r", { renew: false });
+    story.nodes[1]?.restart();
+    await story.until(async () => (await locker.ready()).admitted.length === 3, "all vote");
+    await locker.fleet.reconfigure({ replace: addressOf(story, 3), by: story.urls[3] ?? "" });
+    // Of the two that granted it one is gone, and the other forgets; the third votes for others only.
+    hold("n2");
+    story.nodes[0]?.forget();
+    const next = await story
+      .actor({ ...options, nodes: story.urls.slice(0, 2).concat(story.urls[3] ?? "") })
+      .locker.acquire("r", { waitMs: 30_000 });
+    expect(held.remainingMs()).toBe(0);
+    expect(next.token).toBeGreaterThan(held.token);
+  },
+  { nodes: 4 },
+);
