@@ -38,7 +38,7 @@ import {
   readHistory,
 } from "./store/reads.js";
 import { type Marks, RestoreCheck } from "./store/restore-check.js";
-import { type Durability, durabilityDemand } from "./store/session.js";
+import { beatDemand, type Durability, durabilityDemand } from "./store/session.js";
 import { type Held, type Line, LOCK_TIMED_OUT } from "./store/slots.js";
 import type { BatchEvent } from "./write/group-commit.js";
 import { RaiseCheck, type RaiseEvent } from "./write/raise-check.js";
@@ -143,9 +143,10 @@ class PostgresStore implements FencedStore {
     this.#durability = durability;
     this.#history = history;
     this.#verify = verify === undefined ? "off" : "on";
-    this.#restoreCheck = config.marks && new RestoreCheck(config.marks, verifyUnreachable);
     this.#pool = new ReadPool({ ...limits, databaseUrl, size: limits.poolSize, maxWaiting: limits.maxQueuedWrites, onIdleError });
-    this.#reads = new ResourceReads(this.#pool, limits.connectTimeoutMs);
+    const count = (atLeast: number) => this.#paths.beat(atLeast);
+    this.#restoreCheck = config.marks && new RestoreCheck({ marks: config.marks, unreachable: verifyUnreachable, pool: this.#pool, count });
+    this.#reads = new ResourceReads(this.#pool, limits.connectTimeoutMs, this.#restoreCheck);
     const engine = new EngineWatch(this.#pool, (found) => this.#paths.use(found));
     this.#engine = engine;
     this.#paths = new WritePaths({
@@ -155,7 +156,7 @@ class PostgresStore implements FencedStore {
       observe,
     });
     this.#observe = observe;
-    this.#restoreCheck?.start(this.#pool, () => this.#paths.beat());
+    this.#restoreCheck?.start();
     const raises = new RaiseCheck({ verify, unreachable: verifyUnreachable, observe });
     this.#writes = new VerifiedWrites(this.#paths, raises);
     this.#retention = forgetOld({ pool: this.#pool, historyRetentionMs: limits.historyRetentionMs, onError: onIdleError });
@@ -185,7 +186,7 @@ class PostgresStore implements FencedStore {
 
   async read(resource: string): Promise<ReadResult> {
     checkName(resource);
-    return await this.#reads.read(resource, this.#paths.shards === undefined ? "with others" : "alone");
+    return await this.#unlessRestored(() => this.#reads.read(resource, this.#paths.shards === undefined ? "with others" : "alone"));
   }
 
   async list(request: ListRequest): Promise<ListResult> {
@@ -193,14 +194,24 @@ class PostgresStore implements FencedStore {
     // Cursors pass through clients. A cursor that is no name was not made here, so no page follows
     // it.
     if (request.cursor !== undefined && !isName(request.cursor)) return { kind: "page", items: [], nextCursor: null };
-    const page = await listResources(this.#pool, request);
+    const page = await this.#unlessRestored(() => listResources(this.#pool, request));
     if (this.#engine.known === undefined) await this.#engine.look();
     return page.kind === "page" && this.#engine.known?.kind === "citus" ? { ...page, snapshot: false } : page;
   }
 
   async history(request: HistoryRequest): Promise<HistoryResult> {
     checkName(request.resource);
-    return this.#history === "off" ? { kind: "off" } : await readHistory(this.#pool, request);
+    return this.#history === "off" ? { kind: "off" } : await this.#unlessRestored(() => readHistory(this.#pool, request));
+  }
+
+  /** Whose database was restored answers no reads from before as if nothing was. */
+  async #unlessRestored<R extends { readonly kind: string }>(read: () => Promise<R | Unavailable>): Promise<R | Unavailable> {
+    const looking = this.#restoreCheck?.refusalOfRead();
+    const lost = looking === undefined ? undefined : await looking;
+    if (lost !== undefined) return unavailable("not_recovered", new Error(`this database may lack fences: ${lost}`));
+    const found = await read();
+    if (found.kind === "unavailable" && (found as Unavailable).reason === "not_recovered") this.#restoreCheck?.found("it was restored");
+    return found;
   }
 
   async raiseFence(change: FenceChange): Promise<FenceVerdict> {
@@ -268,7 +279,7 @@ class PostgresStore implements FencedStore {
 
 /** No row when the transaction would not be as durable as demanded: then nothing was called. */
 const textFor = (durability: Durability): string =>
-  `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]}`;
+  `select changed, previous from palisade.move_fence($1, $2, $3::bigint, $4, $5) where ${durabilityDemand[durability]} and ${beatDemand(6)}`;
 
 /** Fails where the worker of Citus that keeps the row does not commit so: the statement asks the coordinator only. */
 const DEMAND_OF_WORKER = "select palisade.demand_durability(resource, $2::text) from palisade.resources where resource = $1::text";
@@ -281,7 +292,8 @@ async function moveFence(
   checkToken(token);
   checkText({ text: by, what: "who moves a fence", maxBytes: MAX_NAME_BYTES });
   checkText({ text: reason, what: "the reason to move a fence", maxBytes: 4_096 });
-  const statement = { name: "", text: textFor(durability), values: [direction, resource, String(token), by, reason] };
+  const values = [direction, resource, String(token), by, reason];
+  const statement = { name: "", text: textFor(durability), values, demandsBeat: true } as const;
   const verdict = await line.use([resource], async (connection): Promise<FenceVerdict | Held> => {
     const reply = await connection.transaction("palisade-move-fence", async (run) => {
       const rows = await run(statement);

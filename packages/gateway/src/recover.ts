@@ -84,12 +84,10 @@ async function raiseFences(client: pg.Client, { lock, by, reason }: RecoverReque
 async function conclude(client: pg.Client, { by, reason }: RecoverRequest, done: Recovery & { readonly beat: number }): Promise<void> {
   const { beat, fenceFloor, raised } = done;
   await client.query(
-    `update palisade.lineage set beat = $1, fence_floor = greatest(fence_floor, $2),
+    `update palisade.lineage set beat = $1, written_by = pg_current_xact_id()::xid, fence_floor = greatest(fence_floor, $2),
       system_identifier = (select system_identifier from pg_control_system()),
-      (confirmed_start, confirmed_table, confirmed_database) = (
-        select case when confirmed_start is not null then pg_postmaster_start_time() end, lineage.tableoid::bigint, pg_database.oid::bigint
-        from pg_database where datname = current_database()
-      )`,
+      confirmed_start = case when confirmed_start is not null then pg_postmaster_start_time() end,
+      confirmed_database = (select oid::bigint from pg_database where datname = current_database())`,
     [beat, fenceFloor],
   );
   await client.query("insert into palisade.recoveries (beat, fence_floor, raised, recovered_by, reason) values ($1, $2, $3, $4, $5)", [

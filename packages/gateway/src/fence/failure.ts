@@ -62,7 +62,9 @@ export function undecidedBy(failure: Extract<Failure, { kind: "unknown" | "unava
 /** Whether the session must not be used for another statement. */
 export function endsSession(failure: Failure): boolean {
   if (failure.kind === "unknown") return true;
-  return failure.kind === "unavailable" ? failure.reason === "read_only" : failure.kind === "retry" && !races.has(failure.code);
+  return failure.kind === "unavailable"
+    ? failure.reason === "read_only" || failure.reason === "not_recovered"
+    : failure.kind === "retry" && !races.has(failure.code);
 }
 
 /**

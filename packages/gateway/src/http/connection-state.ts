@@ -1,27 +1,62 @@
 // What is known about the requests of one connection: which are unanswered, whose body is being
-// read, and so whether the connection may be answered once more and when its last answer may end.
+// read, and so which may be begun, whether the connection may be answered once more, and when its
+// last answer may end.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-const working = Symbol("requests of this connection that are not answered yet");
+const working = Symbol("requests of this connection that are not answered yet, in their order");
+const waiting = Symbol("what those of them do that wait for all before them");
 const receiving = Symbol("the one of them whose body is being read");
 const ending = Symbol("its last answer has been given");
 const discarding = Symbol("the last one that was answered before it had arrived");
 interface TrackedSocket extends Socket {
-  [working]?: number;
+  [working]?: Set<IncomingMessage>;
+  [waiting]?: Map<IncomingMessage, () => void>;
   [receiving]?: IncomingMessage | undefined;
   [ending]?: true;
   [discarding]?: IncomingMessage;
 }
 
-export function beginWork(socket: Socket): void {
-  const tracked: TrackedSocket = socket;
-  tracked[working] = (tracked[working] ?? 0) + 1;
+export function beginWork(request: IncomingMessage): void {
+  const tracked: TrackedSocket = request.socket;
+  tracked[working] ??= new Set();
+  tracked[working].add(request);
 }
 
-export function endWork(socket: Socket): void {
-  const tracked: TrackedSocket = socket;
-  tracked[working] = (tracked[working] ?? 1) - 1;
+export function endWork(request: IncomingMessage): void {
+  const tracked: TrackedSocket = request.socket;
+  tracked[working]?.delete(request);
+  if (tracked[waiting] === undefined) return;
+  tracked[waiting].delete(request);
+  const [next] = tracked[working] ?? [];
+  if (next !== undefined) tracked[waiting].get(next)?.();
+}
+
+const unansweredOn = (socket: Socket): number => (socket as TrackedSocket)[working]?.size ?? 0;
+
+const SAFE: ReadonlySet<string | undefined> = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * Pipelined requests take effect in the order in which they were sent: one that may change something
+ * waits until all before it on its connection are answered, or the connection is closed. Undefined
+ * where there is nothing to wait for.
+ */
+export function itsTurn(request: IncomingMessage): Promise<void> | undefined {
+  const tracked: TrackedSocket = request.socket;
+  if (SAFE.has(request.method) || tracked[working] === undefined || tracked[working].size === 1) return undefined;
+  const [first] = tracked[working];
+  if (first === request) return undefined;
+  const all = tracked[waiting] ?? waitingOn(tracked);
+  return tracked.closed ? Promise.resolve() : new Promise((resolve) => void all.set(request, resolve));
+}
+
+function waitingOn(socket: TrackedSocket): Map<IncomingMessage, () => void> {
+  const all = new Map<IncomingMessage, () => void>();
+  socket[waiting] = all;
+  socket.once("close", () => {
+    for (const resume of all.values()) resume();
+  });
+  return all;
 }
 
 export function markReceiving(socket: Socket, request: IncomingMessage | undefined): void {
@@ -48,12 +83,12 @@ export function markEnding(socket: Socket): void {
  */
 export function canBeAnswered(socket: Socket): boolean {
   const tracked: TrackedSocket = socket;
-  return tracked[ending] !== true && (tracked[working] ?? 0) <= 1;
+  return tracked[ending] !== true && unansweredOn(socket) <= 1;
 }
 
 /** No request of this connection is unanswered. */
 export function isIdle(socket: Socket): boolean {
-  return ((socket as TrackedSocket)[working] ?? 0) === 0;
+  return unansweredOn(socket) === 0;
 }
 
 /**
@@ -66,7 +101,7 @@ export function isIdle(socket: Socket): boolean {
  */
 export function mustStaySilent(socket: Socket): boolean {
   const tracked: TrackedSocket = socket;
-  const unanswered = tracked[working] ?? 0;
+  const unanswered = unansweredOn(socket);
   if (unanswered === 0) return tracked[discarding]?.complete === false;
   return unanswered > 1 || (unanswered === 1 && tracked[receiving]?.complete !== false);
 }

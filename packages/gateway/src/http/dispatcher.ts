@@ -10,7 +10,7 @@ import { tracing } from "../store/spans.js";
 import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
-import { beginWork, canBeAnswered, endWork, markEnding } from "./connection-state.js";
+import { beginWork, canBeAnswered, endWork, itsTurn, markEnding } from "./connection-state.js";
 import { type Action, noPrincipal, type Principal } from "./names.js";
 import { notApplied, Problem, type ProblemCode, sendProblem } from "./problems.js";
 import { type NamedPath, RequestContext, readTarget, tooManyHeaders } from "./request.js";
@@ -82,14 +82,14 @@ export class Dispatcher {
   /** One request, from its header to its answer. */
   async serve(route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#inFlight += 1;
-    beginWork(request.socket);
+    beginWork(request);
     const context = new RequestContext(request, response);
     let result: Result;
     try {
       const known = route.isOpen === true ? noPrincipal : this.#identify(context);
       const caller = known instanceof Promise ? await known : known;
       context.span = tracing.spans?.request(request, route.path);
-      result = caller instanceof Problem ? caller : await this.#answer(route, context, caller);
+      result = caller instanceof Problem ? caller : await this.#inTurn(route, context, caller);
     } catch (error) {
       this.#serving.log.error({ requestId: context.requestId, route: route.name, err: error }, "a route failed");
       result = new Problem("internal", "The gateway failed; the log has the reason under this request id.", { outcome: "unknown" });
@@ -97,7 +97,7 @@ export class Dispatcher {
     try {
       this.#finish(route.name, context, result);
     } finally {
-      endWork(request.socket);
+      endWork(request);
       this.#serving.budget.give(context.heldBytes);
       this.#inFlight -= 1;
       if (this.#inFlight === 0) this.#onIdle?.();
@@ -111,6 +111,18 @@ export class Dispatcher {
       return notApplied("unavailable", "The gateway is shutting down.");
     if (this.#inFlight > this.#serving.maxRequests) return notApplied("unavailable", "Too many requests are being answered at once.");
     return this.#serving.authenticator.authenticate(headers.authorization, { headers, socket: request.socket });
+  }
+
+  #inTurn(route: Route, context: RequestContext, caller: Principal): Result | Promise<Result> {
+    const turn = itsTurn(context.request);
+    if (turn === undefined) return this.#answer(route, context, caller);
+    return turn.then(() => {
+      const { socket } = context.request;
+      const isOver = socket.destroyed || (this.#state !== "open" && !canBeAnswered(socket));
+      return isOver
+        ? notApplied("unavailable", "The connection ended before this request was begun.")
+        : this.#answer(route, context, caller);
+    });
   }
 
   #answer(route: Route, context: RequestContext, caller: Principal): Result | Promise<Result> {

@@ -26,9 +26,8 @@ grant select on palisade.fence_changes, palisade.migrations to palisade_gateway;
 grant execute on function palisade.forget_history(interval, integer) to palisade_gateway;
 grant execute on function palisade.move_fence(text, text, bigint, text, text) to palisade_gateway;
 grant select on palisade.lineage, palisade.recoveries to palisade_gateway;
-grant execute on function palisade.beat() to palisade_gateway;
+grant execute on function palisade.beat(bigint) to palisade_gateway;
 grant select on palisade.confirmed_lineage to palisade_gateway;
-grant execute on function palisade.confirm_lineage(bigint) to palisade_gateway;
 
 -- An application that fences its own tables: it can raise a fence and see it, and has no right on
 -- the table that keeps it.

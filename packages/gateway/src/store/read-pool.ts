@@ -85,7 +85,8 @@ export class ReadPool {
     } catch (error) {
       const cause = causeOf(error);
       span?.end({}, cause instanceof pg.DatabaseError ? (cause.code ?? cause.name) : "unreachable");
-      return unavailable(cause instanceof pg.DatabaseError ? "refused" : "unreachable", cause);
+      if (!(cause instanceof pg.DatabaseError)) return unavailable("unreachable", cause);
+      return unavailable(cause.code === "PLS10" ? "not_recovered" : "refused", cause);
     }
   }
 

@@ -65,12 +65,11 @@ export async function readiness({
     const schema = await pendingMigrations({ query }).catch((error: unknown) =>
       error instanceof Error ? error : new Error(String(error)),
     );
-    const tookMs = performance.now() - startedAt;
-    const lost = await restoreFault(restoreCheck, query);
-    return { facts: rows[0] as unknown as Facts, schema, lost, tookMs };
+    return { facts: rows[0] as unknown as Facts, schema, tookMs: performance.now() - startedAt };
   });
   if ("kind" in found) return judged([check("database", "failed", `no answer (${found.reason}): ${found.cause?.message ?? "none"}`)]);
-  const { facts: seen, schema, lost, tookMs } = found;
+  const { facts: seen, schema, tookMs } = found;
+  const lost = await restoreCheck?.pulse();
   const fault = await statementFault();
   const ofCitus =
     engine?.kind === "citus"
@@ -122,14 +121,6 @@ function durabilityCheck(seen: Facts, durability: Durability): ReadinessCheck {
   if (seen.synchronous === null || Number(seen.synchronous) === 0)
     return check("durability", "failed", `sync: no synchronous standby of ${seen.standby_names} is connected; writes would wait for ever`);
   return check("durability", "ok", `sync: ${seen.synchronous} synchronous standby connected for ${seen.standby_names}`);
-}
-
-/** Before its migration a database has no lineage; the check of the schema says so. */
-async function restoreFault(
-  restoreCheck: RestoreCheck | undefined,
-  query: (text: string) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>,
-): Promise<string | undefined> {
-  return await restoreCheck?.fault(async (text) => (await query(text)).rows).catch((error: unknown) => String(error));
 }
 
 function check(name: string, status: ReadinessCheck["status"], detail: string): ReadinessCheck {

@@ -6,6 +6,8 @@ import { bigint, boolean, customType, jsonb, pgSchema, text, timestamp } from "d
 import type { Token, Unavailable, WriteOperation } from "../fence/verdict.js";
 import { BoundedWait } from "./bounded-wait.js";
 import type { ReadPool } from "./read-pool.js";
+import type { RestoreCheck } from "./restore-check.js";
+import { BEAT } from "./session.js";
 import { tracing } from "./spans.js";
 
 // Of the tables what is read through drizzle. The SQL files in migrations/ are what is applied; a test
@@ -88,7 +90,7 @@ interface Waiting {
 
 export class ResourceReads {
   readonly #pool: ReadPool;
-  readonly #one: (resource: string) => Promise<ReadResult>;
+  readonly #one: (resource: string, how?: "without the beat") => Promise<ReadResult>;
   readonly #several: (names: readonly string[]) => Promise<readonly ReadResult[]>;
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiting>();
@@ -97,16 +99,16 @@ export class ResourceReads {
   #together = MOST_TOGETHER;
 
   /** `maxWaitMs`: how long a read waits for those under way; they may be slow, and not fail. */
-  constructor(pool: ReadPool, maxWaitMs: number) {
+  constructor(pool: ReadPool, maxWaitMs: number, restoreCheck?: Pick<RestoreCheck, "least">) {
     this.#pool = pool;
-    [this.#one, this.#several] = statementsOn(pool);
+    [this.#one, this.#several] = statementsOn(pool, restoreCheck);
     const limits = { maxAccepted: Number.POSITIVE_INFINITY, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
     this.#wait = new BoundedWait(limits, (read, why) => this.#taken(read).settle(why));
   }
 
   /** `alone`: where the rows of several resources are on several servers. */
   read(resource: string, how: "with others" | "alone"): Promise<ReadResult> {
-    if (how === "alone") return this.#one(resource);
+    if (how === "alone") return this.#one(resource, "without the beat"); // A worker does not know it.
     return new Promise((settle) => {
       const span = tracing.spans?.current();
       const read: Waiting = { resource, span, settle };
@@ -171,13 +173,15 @@ export class ResourceReads {
  * Built once, because building a statement costs as much as running it. The second one answers with
  * nothing where it failed.
  */
-function statementsOn(pool: ReadPool) {
+function statementsOn(pool: ReadPool, restoreCheck: Pick<RestoreCheck, "least"> | undefined) {
   const rows = () => pool.db.select({ ...state, value }).from(resources);
-  const one = rows()
-    .where(eq(resources.resource, sql.placeholder("resource")))
-    .prepare("palisade-read");
+  const beat = sql.placeholder("beat");
+  const demand = restoreCheck && sql`case when ${sql.raw(BEAT)} >= ${beat}::bigint then true else palisade.demand_beat(${beat}) end`;
+  const named = eq(resources.resource, sql.placeholder("resource"));
+  const one = rows().where(and(named, demand)).prepare("palisade-read");
+  const oneOfWorker = rows().where(named).prepare("palisade-read-of-worker");
   const many = rows()
-    .where(sql`${resources.resource} = any(${sql.placeholder("names")}::text[])`)
+    .where(and(sql`${resources.resource} = any(${sql.placeholder("names")}::text[])`, demand))
     .prepare("palisade-read-several");
   type Row = Awaited<ReturnType<typeof one.execute>>[number];
   const resultOf = (resource: string, row: Row | undefined): ReadResult => {
@@ -186,9 +190,16 @@ function statementsOn(pool: ReadPool) {
     return text === null ? { kind: "absent", ...rest } : { kind: "found", ...rest, value: text };
   };
   return [
-    (resource: string) => pool.read(async (): Promise<ReadResult> => resultOf(resource, (await one.execute({ resource }))[0])),
+    (resource: string, how?: "without the beat") => {
+      const statement = how === undefined ? one : oneOfWorker;
+      return pool.read(async (): Promise<ReadResult> => {
+        return resultOf(resource, (await statement.execute({ resource, beat: restoreCheck?.least }))[0]);
+      });
+    },
     async (names: readonly string[]): Promise<readonly ReadResult[]> => {
-      const found = await pool.read(async () => new Map((await many.execute({ names })).map((row) => [row.resource, row])));
+      const found = await pool.read(
+        async () => new Map((await many.execute({ names, beat: restoreCheck?.least })).map((row) => [row.resource, row])),
+      );
       return "kind" in found ? [] : names.map((name) => resultOf(name, found.get(name)));
     },
   ] as const;

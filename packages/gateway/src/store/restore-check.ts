@@ -1,19 +1,24 @@
-// Whether this database still has every fence that was raised in it. It counts a beat a second while
-// writes are acknowledged, and the lock's nodes remember the highest: a database that was restored
-// from a backup has fewer, and is not written through before an operator has recovered it (G7).
+// Whether this database still has every fence that was raised in it (G7). It counts a beat a second
+// while writes are acknowledged, and the lock's nodes remember the highest. A database that was
+// restored from a backup has fewer, or a lineage that another transaction wrote than the one that it
+// names. What is known here is demanded by each statement (beatDemand of session.ts), whatever
+// happens under its connection; what is found here is kept in the database, until an operator has
+// recovered it.
 import type { Fleet } from "@palisade/lock";
 import { type ReadPool, rowsOf } from "./read-pool.js";
 
 /** The marks on the lock's nodes: numbers by name that only rise; 0 only reads. */
 export type Marks = Pick<Fleet, "mark">;
 
-type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
+type Row = Readonly<Record<string, unknown>>;
 
-const BEAT_EVERY_MS = 1_000;
-/** A restore takes longer. */
-const FRESH_FOR_MS = 2_000;
+const LOOK_EVERY_MS = 1_000;
+/** For so long what the nodes said is not asked again before a statement. A backup that is restored is older. */
+const FRESH_FOR_MS = 5_000;
 const LOOK = `
-  select id, beat, system_identifier <> (select system_identifier from pg_control_system()) as is_moved,
+  select id, beat,
+    case when system_identifier <> (select system_identifier from pg_control_system()) then 'it was restored into another cluster'
+      when written_by <> lineage.xmin then 'it was restored: its lineage was loaded from a dump, or was found wanting before' end as fault,
     confirmed_start is not null and exists (select from palisade.confirmed_lineage)
       or pg_catalog.current_setting('transaction_read_only') = 'on' as is_confirmed
   from palisade.lineage`;
@@ -21,21 +26,32 @@ const remedy = "run palisade-gateway recover";
 
 export const markOf = (id: string): string => `palisade-gateway/${id}`;
 
-export class RestoreCheck {
-  readonly #marks: Marks;
+interface RestoreCheckOptions {
+  readonly marks: Marks;
   /** Whether to write while the nodes cannot be asked: as for tokens that raise a fence. */
-  readonly #unreachable: "refuse" | "accept";
+  readonly unreachable: "refuse" | "accept";
+  readonly pool: ReadPool;
+  /** palisade.beat() on a connection whose commits last; undefined where it counted none. */
+  readonly count: (atLeast: number) => Promise<number | undefined>;
+}
+
+export class RestoreCheck {
+  readonly #options: RestoreCheckOptions;
   /** The database that the nodes were asked about, and the highest beat seen by them or by us. */
   #known: { readonly id: string; beat: number } | undefined;
-  #recalledAt = Number.NEGATIVE_INFINITY;
-  #hasFault = false;
+  /** What was found wanting in the database. */
+  #fault: string | undefined;
+  /** Why nothing may be written while the nodes cannot be asked. */
+  #unasked: string | undefined;
+  #isHeard = false;
+  #isConfirmed = false;
   #hasAcknowledged = false;
-  #looking: Promise<void> | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #looking: Promise<string | undefined> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(marks: Marks, unreachable: "refuse" | "accept") {
-    this.#marks = marks;
-    this.#unreachable = unreachable;
+  constructor(options: RestoreCheckOptions) {
+    this.#options = options;
   }
 
   /** The beat that the database must have. */
@@ -43,63 +59,29 @@ export class RestoreCheck {
     return this.#known?.beat ?? 0;
   }
 
-  /** The last look found one: a connection that was opened before must not be written through. */
-  get hasFault(): boolean {
-    return this.#hasFault;
-  }
-
   /**
-   * Why this database must not be written through; undefined when it may. The nodes are asked each
-   * time: other gateways may have seen more of it.
+   * Before a statement that demands it: resolves with why none may be sent. Undefined where nothing
+   * has to be waited for, which is so but for the first one, after a pause of this process, and in a
+   * database that was not recovered.
    */
-  async fault(query: Query): Promise<string | undefined> {
-    const found = await this.#look(query);
-    this.#hasFault = found !== undefined;
-    return found;
+  refresh(): Promise<string | undefined> | undefined {
+    if (this.#refusal === undefined && performance.now() - this.#lookedAt < FRESH_FOR_MS) return undefined;
+    return this.look();
   }
 
-  async #look(query: Query): Promise<string | undefined> {
-    const [first] = await query(LOOK);
-    if (first === undefined) return "palisade.lineage has no row";
-    const unknown = await this.#recall(String(first.id));
-    if (unknown !== undefined) return unknown;
-    const known = this.#knownOf(first);
-    const least = known?.beat ?? 0;
-    // Looked at again: a beat that another gateway has counted meanwhile is remembered already.
-    const row = Number(first.beat) < least ? (await query(LOOK))[0] : first;
-    if (row === undefined || row.id !== first.id) return "the row of palisade.lineage was taken away or replaced";
-    const beat = Number(row.beat);
-    if (row.is_moved === true) return `it was restored into another cluster: ${remedy}`;
-    if (!(beat >= least)) return `it was restored: it is at beat ${beat}, and was at ${least} before: ${remedy}`;
-    if (known === undefined) return undefined; // Nobody was asked: that says nothing for own tables.
-    known.beat = Math.max(known.beat, beat);
-    // Transactions on the user's own tables wait for this word.
-    if (row.is_confirmed === false) await query(`select palisade.confirm_lineage(${least})`);
-    return undefined;
+  get #refusal(): string | undefined {
+    return this.#fault ?? this.#unasked;
   }
 
-  /** Undefined while the nodes were not heard about this database. */
-  #knownOf(row: Readonly<Record<string, unknown>> | undefined) {
-    return this.#known?.id === row?.id ? this.#known : undefined;
+  /** The same before a read, which the nodes need not vouch for. */
+  refusalOfRead(): Promise<string | undefined> | undefined {
+    if (this.#fault === undefined && this.#lookedAt > 0) return undefined;
+    return this.look().then(() => this.#fault);
   }
 
-  /** Behind a pooler, before a statement: `least` is what the nodes remembered a moment ago. */
-  async refresh(): Promise<string | undefined> {
-    if (this.#known === undefined || performance.now() - this.#recalledAt < FRESH_FOR_MS) return undefined;
-    return await this.#recall(this.#known.id);
-  }
-
-  async #recall(id: string): Promise<string | undefined> {
-    try {
-      const remembered = await this.#marks.mark(markOf(id), 0);
-      if (this.#known?.id === id) this.#known.beat = Math.max(this.#known.beat, remembered);
-      else this.#known = { id, beat: remembered };
-      this.#recalledAt = performance.now();
-      return undefined;
-    } catch (error) {
-      if (this.#unreachable === "accept" || this.#known?.id === id) return undefined;
-      return `the lock could not be asked whether it is complete: ${error instanceof Error ? error.message : String(error)}`;
-    }
+  /** A statement found the beat missing. */
+  found(fault: string): void {
+    this.#fault = fault;
   }
 
   /** A write was acknowledged: the next beat makes it count. */
@@ -107,19 +89,9 @@ export class RestoreCheck {
     this.#hasAcknowledged = true;
   }
 
-  /**
-   * Each second counts a beat if writes were acknowledged, and looks at what no new connection may
-   * tell: a server that was started anew behind a pooler, whose own tables wait to be confirmed; a row
-   * that is gone; nodes that were away when the first connection was accepted. `beat` counts one and
-   * answers how many there are, unless it cannot.
-   */
-  start(pool: ReadPool, beat: () => Promise<number | undefined>): void {
-    this.#timer = setInterval(() => {
-      if (this.#hasAcknowledged) void this.#beat(beat);
-      this.#looking ??= this.#lookIfDue(pool).finally(() => {
-        this.#looking = undefined;
-      });
-    }, BEAT_EVERY_MS);
+  /** Each second, whether anybody writes or not: own tables may wait to be confirmed, and other gateways may know more. */
+  start(): void {
+    this.#timer = setInterval(() => void this.pulse(), LOOK_EVERY_MS);
     this.#timer.unref();
   }
 
@@ -127,25 +99,76 @@ export class RestoreCheck {
     clearInterval(this.#timer);
   }
 
-  async #lookIfDue(pool: ReadPool): Promise<void> {
-    await pool.read(async (db) => {
-      const [row] = await rowsOf(db, LOOK);
-      if (row?.is_confirmed !== true || this.#knownOf(row) === undefined) await this.fault((text) => rowsOf(db, text));
-    });
+  /** Looks, and counts a beat where one is due. Why this database must not be written through. */
+  async pulse(): Promise<string | undefined> {
+    const fault = await this.look();
+    if (this.#isHeard && (fault !== undefined || this.#hasAcknowledged || !this.#isConfirmed)) await this.#beat();
+    return fault;
   }
 
-  async #beat(count: () => Promise<number | undefined>): Promise<void> {
-    if (this.#known === undefined) return;
+  /** Why this database must not be written through; undefined when it may. One look at a time. */
+  look(): Promise<string | undefined> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #look(): Promise<string | undefined> {
+    const found = await this.#options.pool.read(async (db) => ({ fault: await this.#judge(() => rowsOf(db, LOOK)) }));
+    this.#lookedAt = performance.now();
+    if (!("kind" in found)) this.#fault = found.fault;
+    else if (this.#known === undefined && this.#options.unreachable === "refuse")
+      this.#unasked = `it could not be looked at (${found.reason}): ${found.cause?.message ?? "no connection was free"}`;
+    return this.#refusal;
+  }
+
+  async #judge(look: () => Promise<readonly Row[]>): Promise<string | undefined> {
+    const [first] = await look();
+    if (first === undefined) return "palisade.lineage has no row";
+    await this.#ask(first);
+    const known = this.#knownOf(first);
+    const least = known?.beat ?? 0;
+    // Looked at again: a beat that another gateway has counted meanwhile is remembered already.
+    const row = Number(first.beat) < least ? (await look())[0] : first;
+    if (row === undefined || row.id !== first.id) return "the row of palisade.lineage was taken away or replaced";
+    const beat = Number(row.beat);
+    if (!(beat >= least)) return `it was restored: it is at beat ${beat}, and was at ${least} before: ${remedy}`;
+    if (row.fault !== null) return `${String(row.fault)}: ${remedy}`;
+    if (known !== undefined) known.beat = Math.max(least, beat);
+    this.#isConfirmed = row.is_confirmed === true;
+    return undefined;
+  }
+
+  #knownOf({ id }: Row) {
+    return this.#known?.id === id ? this.#known : undefined;
+  }
+
+  /** Hears what the nodes remember of this database. */
+  async #ask(row: Row): Promise<void> {
+    const id = String(row.id);
+    try {
+      const remembered = await this.#options.marks.mark(markOf(id), 0);
+      this.#known = { id, beat: Math.max(this.#knownOf(row)?.beat ?? 0, remembered) };
+      [this.#isHeard, this.#unasked] = [true, undefined];
+    } catch (error) {
+      const mustAsk = this.#options.unreachable === "refuse" && this.#knownOf(row) === undefined;
+      const why = `the lock could not be asked whether it is complete: ${error instanceof Error ? error.message : String(error)}`;
+      [this.#isHeard, this.#unasked] = [false, mustAsk ? why : undefined];
+    }
+  }
+
+  /**
+   * Counts one, or keeps in the database that it lacks what is known here. Only while the nodes are
+   * heard: beats that they do not remember could make up for those that were lost.
+   */
+  async #beat(): Promise<void> {
+    const known = this.#known;
+    if (known === undefined) return;
     this.#hasAcknowledged = false;
-    const beat = await count();
-    const known = this.#known; // A connection that was opened for it may have learned of another.
+    const beat = await this.#options.count(known.beat);
     if (beat !== undefined) known.beat = Math.max(known.beat, beat);
-    const isRemembered =
-      beat !== undefined &&
-      (await this.#marks.mark(markOf(known.id), beat).then(
-        () => true,
-        () => false,
-      ));
-    if (!isRemembered) this.#hasAcknowledged = true; // Tried again in a second.
+    const remembered = beat === undefined ? undefined : await this.#options.marks.mark(markOf(known.id), beat).catch(() => undefined);
+    if (remembered === undefined) this.#hasAcknowledged = true; // Tried again in a second.
   }
 }

@@ -38,14 +38,10 @@ const promised = (local: boolean): string => `
     -- Shorter than the gateway's timer, so that Postgres can say "not applied" before the gateway has to say "unknown".
     set_config('statement_timeout', $2, ${local})`;
 
-/**
- * For the transaction of one statement behind a pooler; in the same round trip. The server behind
- * it may have been restored without the connection to the pooler being lost: $3 is the beat that it
- * must have.
- */
+/** For the transaction of one statement behind a pooler; in the same round trip. */
 export const TRANSACTION_SETTINGS = {
-  plain: `select palisade.demand_beat($3), ${settings("transaction")}`,
-  citus: `select palisade.demand_beat($3), ${promised(true)}, set_config('datestyle', 'ISO', true)`,
+  plain: `select ${settings("transaction")}`,
+  citus: `select ${promised(true)}, set_config('datestyle', 'ISO', true)`,
 } as const;
 
 /**
@@ -66,8 +62,11 @@ export const BEGIN = "begin isolation level read committed";
  * A transaction on distributed tables. What is set by SET LOCAL goes to each worker that takes
  * part, and no other setting does: palisade.tell_workers sets it so.
  */
-export const beginOnWorkers = ({ batchLockWaitMs, statementTimeoutMs }: SessionLimits, appliesRemotely: boolean): string =>
-  `begin; select palisade.tell_workers(${batchLockWaitMs}, ${statementTimeoutMs}, '${appliesRemotely ? "remote_apply" : "on"}')`;
+export const beginOnWorkers = (
+  { batchLockWaitMs, statementTimeoutMs }: SessionLimits,
+  { appliesRemotely, leastBeat }: { readonly appliesRemotely: boolean; readonly leastBeat: string | null },
+): string =>
+  `begin; select palisade.tell_workers(${batchLockWaitMs}, ${statementTimeoutMs}, '${appliesRemotely ? "remote_apply" : "on"}', ${leastBeat})`;
 
 export const COMMIT = {
   plain: "commit",
@@ -139,6 +138,17 @@ export const durabilityDemand: Readonly<Record<Durability, string>> = {
   local: "current_setting('synchronous_commit') <> 'off'",
   sync: "current_setting('synchronous_standby_names') <> '' and current_setting('synchronous_commit') in ('on', 'remote_apply')",
 };
+
+/** The beat of this database; null where its lineage was not written by Palisade. */
+export const BEAT = "(select beat from palisade.lineage where written_by = lineage.xmin)";
+
+/**
+ * That the database has the beat of this parameter, which is null where nobody asks; otherwise it was
+ * restored, and the statement fails. Demanded by the statement and not of its connection, under
+ * which a dump can be loaded or a pooler can go over to another server.
+ */
+export const beatDemand = (parameter: number): string =>
+  `case when $${parameter}::bigint is null or ${BEAT} >= $${parameter}::bigint then true else palisade.demand_beat($${parameter}::bigint) end`;
 
 /** Why this session cannot be written through; undefined when it can. */
 export function sessionFault(

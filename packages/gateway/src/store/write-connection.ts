@@ -26,6 +26,8 @@ export interface BoundStatement {
   readonly name: string;
   readonly text: string;
   readonly values: readonly (string | Buffer | null)[];
+  /** Its last parameter, besides the values, is the beat that the database must have (restore-check.ts). */
+  readonly demandsBeat?: true;
 }
 
 export type Row = readonly unknown[];
@@ -91,7 +93,8 @@ export class WriteConnection {
   }
 
   run(statement: BoundStatement): Promise<Reply> {
-    return this.#traced(statement.name, (client) => this.#unlessRestored(() => this.#send(client, statement)));
+    const send = (client: pg.Client) => this.#send(client, statement);
+    return this.#traced(statement.name, statement.demandsBeat === true ? (client) => this.#unlessRestored(client, send) : send);
   }
 
   /**
@@ -100,7 +103,7 @@ export class WriteConnection {
    * before the coordinator answers.
    */
   transaction(name: string, work: Work): Promise<Reply> {
-    return this.#traced(name, (client) => this.#unlessRestored(() => this.#transact(client, work)));
+    return this.#traced(name, (client) => this.#unlessRestored(client, () => this.#transact(client, work)));
   }
 
   async #transact(client: pg.Client, work: Work): Promise<Reply> {
@@ -138,11 +141,10 @@ export class WriteConnection {
 
   /** On a pooler's connection the transaction brings its settings with it. */
   #begin(): BoundStatement[] {
-    const [begin, settings] =
-      this.#engine === "citus"
-        ? [beginOnWorkers(this.#options, this.#appliesRemotely), unnamed("select palisade.demand_beat($1)", this.#leastBeat)]
-        : [BEGIN, unnamed(TRANSACTION_SETTINGS.plain, this.#transactionParameters())];
-    return this.#isPooled ? [unnamed(begin), settings] : [unnamed(begin)];
+    if (this.#engine === "citus")
+      return [unnamed(beginOnWorkers(this.#options, { appliesRemotely: this.#appliesRemotely, leastBeat: this.#leastBeat }))];
+    const settings = unnamed(TRANSACTION_SETTINGS.plain, sessionParameters(this.#options));
+    return this.#isPooled ? [unnamed(BEGIN), settings] : [unnamed(BEGIN)];
   }
 
   #traced(name: string, send: (client: pg.Client) => Promise<Reply>): Promise<Reply> {
@@ -162,7 +164,6 @@ export class WriteConnection {
     if (this.#busy) throw new Error("invariant: one statement at a time on a connection");
     this.#busy = true;
     try {
-      if (this.#options.restoreCheck?.hasFault === true) this.destroy(); // Opening looks again.
       // The caller's statement was made for it, a moment ago.
       const engine = this.#engine;
       const opened = this.#client ?? (await this.#open());
@@ -207,7 +208,7 @@ export class WriteConnection {
 
   /** Why the session must not be written through. */
   async #setUp(client: pg.Client): Promise<Failure | undefined> {
-    const { connectTimeoutMs, durability, restoreCheck } = this.#options;
+    const { connectTimeoutMs, durability } = this.#options;
     const { processID } = client as unknown as { readonly processID: number | null };
     const values = [...sessionParameters(this.#options), processID];
     const open = { text: OPEN_SESSION, values, query_timeout: connectTimeoutMs };
@@ -216,8 +217,6 @@ export class WriteConnection {
     const fault = sessionFault(report, durability);
     if (fault !== undefined) return fault;
     const query = async (text: string) => (await client.query<Record<string, unknown>>(text)).rows;
-    const restored = await restoreCheck?.fault(query);
-    if (restored !== undefined) return notRecovered(restored);
     const other = await this.#demandEngine(report, query);
     if (other !== undefined) return { kind: "unavailable", reason: "refused", error: new Error(other) };
     if (report.isPooled) await demandTransactions(client);
@@ -245,18 +244,15 @@ export class WriteConnection {
     return this.#options.engine.known?.kind ?? "plain";
   }
 
-  /** Behind a pooler no new connection tells of a server that was replaced. */
-  async #unlessRestored(send: () => Promise<Reply>): Promise<Reply> {
-    const restored = this.#isPooled ? await this.#options.restoreCheck?.refresh() : undefined;
-    return restored === undefined ? await send() : { failure: notRecovered(restored) };
+  async #unlessRestored(client: pg.Client, send: (client: pg.Client) => Promise<Reply>): Promise<Reply> {
+    const looking = this.#options.restoreCheck?.refresh();
+    const restored = looking === undefined ? undefined : await looking;
+    return restored === undefined ? await send(client) : { failure: notRecovered(restored) };
   }
 
-  #transactionParameters(): string[] {
-    return [...sessionParameters(this.#options), ...this.#leastBeat];
-  }
-
-  get #leastBeat(): [string] {
-    return [String(this.#options.restoreCheck?.least ?? 0)];
+  get #leastBeat(): string | null {
+    const { restoreCheck } = this.#options;
+    return restoreCheck === undefined ? null : String(restoreCheck.least);
   }
 
   #listen(client: pg.Client): void {
@@ -273,7 +269,9 @@ export class WriteConnection {
     });
   }
 
-  #send(client: pg.Client, { name, text, values }: BoundStatement, place: "alone" | "within" = "alone"): Promise<Reply> {
+  #send(client: pg.Client, statement: BoundStatement, place: "alone" | "within" = "alone"): Promise<Reply> {
+    const { name, text } = statement;
+    const values = statement.demandsBeat === true ? [...statement.values, this.#leastBeat] : statement.values;
     this.#notReplicated = undefined;
     return new Promise((resolve) => {
       // node-pg's own query_timeout would leave the statement running, and its answer would go to
@@ -286,11 +284,14 @@ export class WriteConnection {
         clearTimeout(timer);
         if (this.#notReplicated !== undefined)
           resolve({ failure: { kind: "unknown", reason: "not_replicated", error: this.#notReplicated } });
-        else if (error) resolve({ failure: failureOf(error) });
-        else resolve({ rows: result?.rows ?? [] });
+        else if (error) {
+          const failure = failureOf(error);
+          if (isNotRecovered(failure)) this.#options.restoreCheck?.found(error.message);
+          resolve({ failure });
+        } else resolve({ rows: result?.rows ?? [] });
       };
       if (this.#isPooled && place === "alone")
-        client.query(new PoolerQuery({ text, values, engine: this.#engine, settings: this.#transactionParameters() }, settle) as never);
+        client.query(new PoolerQuery({ text, values, engine: this.#engine, settings: sessionParameters(this.#options) }, settle) as never);
       else {
         // Of a pooler's connection nothing is prepared by name.
         const preparedName = this.#isPooled || name === "" ? undefined : name;
@@ -331,6 +332,10 @@ function failureName(failure: Failure): string {
 
 function notRecovered(why: string): Failure {
   return { kind: "unavailable", reason: "not_recovered", error: new Error(`this database may lack fences: ${why}`) };
+}
+
+function isNotRecovered(failure: Failure): boolean {
+  return failure.kind === "unavailable" && failure.reason === "not_recovered";
 }
 
 /** pg would send Terminate and wait; destroying the socket ends it at once. */

@@ -6,7 +6,18 @@ import { type Durability, durabilityDemand } from "../store/session.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
 import type { Enquiry, Explanation, FencedRow } from "./condition.js";
 import { documentsOf, isPatch, mergedRows, rehearsedPatch } from "./patches.js";
-import { arrayOf, fencedWrite, named, parametersOf, type QueuedRow, type Statement, type StatementForm, valuesOf } from "./statement.js";
+import {
+  arrayOf,
+  type FencedStatement,
+  fencedWrite,
+  named,
+  parametersOf,
+  parametersOfEach,
+  type QueuedRow,
+  type Statement,
+  type StatementForm,
+  valuesOf,
+} from "./statement.js";
 
 export interface FencedWrites extends Enquiry {
   /** Each row by itself. Answers resource, revision, born, deleted and value of the accepted. */
@@ -72,7 +83,7 @@ const HELD = named(
 export class PlainWrites implements FencedWrites {
   readonly #form: WritesForm;
   readonly #explain: Statement;
-  readonly #statements: Readonly<Record<StatementForm["rows"], Readonly<Record<StatementForm["scope"], Statement>>>>;
+  readonly #statements: Readonly<Record<StatementForm["rows"], Readonly<Record<StatementForm["scope"], FencedStatement>>>>;
 
   constructor(form: WritesForm) {
     const of = (rows: StatementForm["rows"]) => ({
@@ -90,7 +101,7 @@ export class PlainWrites implements FencedWrites {
     const statementFor = (rows: readonly QueuedRow[]): BoundStatement => {
       const [first] = rows;
       const isOne = first !== undefined && rows.length === 1 && first.fold.length === 0;
-      return isOne ? { ...one, values: valuesOf(first) } : { ...each, values: parametersOf(rows) };
+      return isOne ? { ...one, values: valuesOf(first) } : { ...each, values: parametersOfEach(rows) };
     };
     if (!batch.some(isPatch)) return connection.run(statementFor(batch));
     return this.#patch(connection, batch, (rows) => (rows.length === 0 ? undefined : statementFor(rows)));
@@ -135,7 +146,7 @@ export class PlainWrites implements FencedWrites {
     for (const { one, each, all } of [this.#statements.any, this.#statements.known])
       for (const statement of [
         { ...one, values: Array.from({ length: 9 }, () => null) },
-        { ...each, values: parametersOf([]) },
+        { ...each, values: parametersOfEach([]) },
         { ...all, values: parametersOf([]) },
       ]) {
         const reply = await connection.run(statement);

@@ -5,10 +5,11 @@
 // Functions that take any type carry their schema: an overload in the search path could fit better.
 // READ COMMITTED, no surrounding transaction but that of a patch; no advisory lock, trigger or xmax.
 // All forms share the parameters, the condition (condition.ts) and the effect: for any resource or,
-// cheaper, for those known to have a row; for a list of writes or, cheaper, for one.
+// cheaper, for those known to have a row; for a list of writes or, cheaper, for one. Each fails as a
+// whole in a database that was restored: a fence may be missing there (G7).
 import { createHash } from "node:crypto";
 import type { Expected } from "../fence/verdict.js";
-import { durabilityDemand } from "../store/session.js";
+import { beatDemand, durabilityDemand } from "../store/session.js";
 import { admits, type FencedRow, passes, raiseIsAllowed } from "./condition.js";
 
 /** A row of a batch. */
@@ -43,15 +44,21 @@ export interface Statement {
   readonly text: string;
 }
 
+/** Its last parameter is the beat that the database must have. */
+export interface FencedStatement extends Statement {
+  readonly demandsBeat: true;
+}
+
 // Requests come in the order of their names, so that two statements cannot deadlock.
 const REQUEST = "request(resource, token, seq, op, expected, holder, value, revisions, verified)";
 export const ONE_REQUEST = `(select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::bigint, $9::boolean) as ${REQUEST}`;
-// A document that is replaced by the next one of its fold is parsed like all others and goes
-// nowhere: one that Postgres cannot keep fails the statement.
-const REQUESTS = `(select $10::jsonb[]) as replaced,
-    unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::bigint[], $9::boolean[]) as ${REQUEST}`;
+const REQUESTS = `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::bigint[], $9::boolean[]) as ${REQUEST}`;
 
-const requests = ({ scope }: StatementForm): string => (scope === "one" ? ONE_REQUEST : REQUESTS);
+// A document that is replaced by the next one of its fold is parsed like all others and goes
+// nowhere: one that Postgres cannot keep fails the statement. Only writes that go each by itself are
+// folded.
+const requests = ({ scope }: StatementForm): string =>
+  scope === "one" ? ONE_REQUEST : scope === "all" ? REQUESTS : `(select $10::jsonb[]) as replaced, ${REQUESTS}`;
 
 /** What an accepted request makes of the row. Citus sends on no case but searched ones. */
 export const effect = (request: "request" | "excluded") => `
@@ -73,14 +80,16 @@ const JOIN_SEEN_ROW = `left join lateral (
         select found.token, found.seq, found.rev, found.deleted from palisade.resources as found where found.resource = request.resource limit 1
       ) as seen on true`;
 
-// Commits that do not wait for the disk or for a standby would be acknowledged all the same.
-const isDurable = ({ durability }: StatementForm): string => durabilityDemand[durability];
+// Commits that do not wait for the disk or for a standby would be acknowledged all the same. Neither
+// looks at a row, so Postgres asks both once for the statement.
+const isFit = ({ durability, scope }: StatementForm): string =>
+  `${durabilityDemand[durability]} and ${beatDemand(scope === "each" ? 11 : 10)}`;
 
 function candidates(form: StatementForm): string {
-  if (form.scope !== "all") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${isDurable(form)}\n    and ${passes}`;
+  if (form.scope !== "all") return `${requests(form)} ${JOIN_SEEN_ROW}\n  where ${isFit(form)}\n    and ${passes}`;
   return `(
       select request.*, bool_and(${passes}) over () as all_pass from ${requests(form)} ${JOIN_SEEN_ROW}
-    ) as request where all_pass and ${isDurable(form)}`;
+    ) as request where all_pass and ${isFit(form)}`;
 }
 
 const upsert = (form: StatementForm): string => `
@@ -98,7 +107,7 @@ const update = (form: StatementForm): string => `
   where stored.resource = request.resource
     and ${raiseIsAllowed("stored")}
     and ${admits("stored", "request")}
-    and ${isDurable(form)}`;
+    and ${isFit(form)}`;
 
 export const answerColumns = `stored.resource, stored.rev, stored.born, stored.deleted,
     case when stored.op = 'seal' then stored.value::text end as value`;
@@ -115,8 +124,8 @@ const RECORD_FOLDED = `
   cross join pg_catalog.generate_series(1, folded.revisions - 1) as later
   where folded.revisions > 1`;
 
-export function fencedWrite(form: StatementForm): Statement {
-  return named(`palisade-${form.rows}-${form.scope}`, textOf(form));
+export function fencedWrite(form: StatementForm): FencedStatement {
+  return { ...named(`palisade-${form.rows}-${form.scope}`, textOf(form)), demandsBeat: true };
 }
 
 export function named(purpose: string, text: string): Statement {
@@ -138,19 +147,23 @@ function textOf(form: StatementForm): string {
   return `with ${parts.join(", ")}\nselect ${first}, rev, born, deleted, value from written`;
 }
 
-/** The parameters of a single write. */
+/** The parameters of a single write, all but the beat. */
 export function valuesOf({ request, verified }: FencedRow): (string | null)[] {
   const { resource, token, seq = 0, op, expected, holder = null, value = null } = request;
   const demanded = expected === undefined ? null : expectedNumber(expected);
   return [resource, String(token), String(seq), op, demanded, holder, value, op === "seal" ? "0" : "1", verified ? "t" : "f"];
 }
 
-/** The parameters of several. */
+/** The parameters of several of which each goes by itself, all but the beat. */
+export function parametersOfEach(rows: readonly QueuedRow[]): (string | Buffer)[] {
+  const replaced: Document[] = [];
+  for (const { request, fold } of rows) for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
+  return [...parametersOf(rows), documentArray(replaced)];
+}
+
+/** The parameters of several, all but the beat. */
 export function parametersOf(rows: readonly (FencedRow & Partial<QueuedRow>)[]): (string | Buffer)[] {
   const column = (element: (row: FencedRow & Partial<QueuedRow>) => string): string => `{${rows.map(element).join(",")}}`;
-  const replaced: Document[] = [];
-  for (const { request, fold = [] } of rows)
-    for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
   return [
     column(({ request }) => quoted(request.resource)),
     column(({ request }) => String(request.token)),
@@ -161,7 +174,6 @@ export function parametersOf(rows: readonly (FencedRow & Partial<QueuedRow>)[]):
     documentArray(rows.map(({ request, fold }) => (fold?.at(-1)?.request ?? request).value)),
     column(({ request, fold = [] }) => (request.op === "seal" ? "0" : String(1 + fold.length))),
     column(({ verified }) => (verified ? "t" : "f")),
-    documentArray(replaced),
   ];
 }
 

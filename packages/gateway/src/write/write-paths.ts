@@ -32,8 +32,6 @@ interface WritePath {
  */
 const WRITES_PER_WORKER = 8;
 
-const BEAT = { name: "palisade-beat", text: "select palisade.beat()", values: [] };
-
 export class WritePaths {
   /** As the engine wants them; of plain Postgres before it is known. */
   readonly writes: { current: FencedWrites };
@@ -106,11 +104,12 @@ export class WritePaths {
     return outcome.fault;
   }
 
-  /** Counts a beat in the database (store/restore-check.ts); undefined where it could not. */
-  async beat(): Promise<number | undefined> {
-    const done = await this.whole.line.use([], async (connection) => ({ kind: "done" as const, reply: await connection.run(BEAT) }));
+  /** Counts a beat in the database (store/restore-check.ts); undefined where it could not, or the database has lost some. */
+  async beat(atLeast: number): Promise<number | undefined> {
+    const statement = { name: "palisade-beat", text: "select palisade.beat($1)", values: [String(atLeast)] };
+    const done = await this.whole.line.use([], async (connection) => ({ kind: "done" as const, reply: await connection.run(statement) }));
     const [beat] = (done.kind === "done" && "rows" in done.reply ? done.reply.rows[0] : undefined) ?? [];
-    return typeof beat === "number" ? beat : undefined; // Null where the lineage has no row.
+    return typeof beat === "number" ? beat : undefined;
   }
 
   #of(worker: number): WritePath {

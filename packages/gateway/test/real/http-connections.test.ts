@@ -2,6 +2,7 @@
 // or none.
 import { makeApiKey } from "@palisade/gateway";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
+import { holderOf } from "../support/sql.js";
 import { get, put, RawConnection } from "../support/wire.js";
 
 interface Parts {
@@ -157,6 +158,40 @@ describe("requests in a row on one connection", () => {
     const answers = [...connection.received.matchAll(/HTTP\/1\.1 (\d+).*?X-Request-Id: (\w+)/gis)].map(([, status, id]) => [status, id]);
     expect(answers).toEqual(sent.map(({ status }, index) => [status, `n${index}`]));
     expect(warnings).toEqual([]);
+  });
+});
+
+describe("requests in one packet", () => {
+  const remove = (name: string) => `DELETE /v1/resources/${name} ${host}Fencing-Token: 5\r\n\r\n`;
+  const read = (name: string) => `GET /v1/resources/${name} ${host}\r\n`;
+
+  test("G1 that change something take effect in the order in which they were sent", async ({ gateway }) => {
+    for (let times = 0; times < 20; times += 1) {
+      const name = uniqueName();
+      const connection = new RawConnection(gateway.url);
+      connection.send(`${head(name)}{}${read(name)}${remove(name)}${head(name)}{}${remove(name)}`);
+      await connection.receives(/(?:HTTP[\s\S]*){5}\r\n\r\n/);
+      const [first, , ...others] = statusesOf(connection); // The GET may come before or after the PUT.
+      expect([first, ...others]).toEqual(["201", "204", "201", "204"]);
+      expect(await get(gateway.url, name)).toMatchObject({ status: 404 });
+      connection.socket.destroy();
+    }
+  });
+
+  test("G3 that wait for others are not begun once the connection is lost", async ({ startGateway, connect }) => {
+    const gateway = await startGateway();
+    const inFlight = async () =>
+      Number((await (await fetch(`${gateway.adminUrl}/metrics`)).text()).match(/^palisade_requests_in_flight (\d+)/m)?.[1]);
+    const [held, ...later] = [uniqueName(), uniqueName(), uniqueName()];
+    const holder = await holderOf(connect, held as string);
+    const connection = new RawConnection(gateway.url);
+    connection.send([held, ...later].map((name) => `${head(String(name))}{}`).join(""));
+    await eventually(inFlight).toBe(3);
+    connection.socket.resetAndDestroy();
+    await eventually(inFlight).toBe(1);
+    await holder.query("commit");
+    await eventually(inFlight).toBe(0);
+    for (const name of later) expect(await get(gateway.url, name)).toMatchObject({ status: 404 });
   });
 });
 

@@ -94,8 +94,7 @@ describe("nothing of the caller's runs as the owner of the fences", () => {
     expect(functions.filter(({ pinned }) => !pinned)).toEqual([]);
     const definers = functions.filter(({ definer }) => definer);
     expect(definers.map(({ name }) => name)).toEqual([
-      "beat()",
-      "confirm_lineage(at_least bigint)",
+      "beat(at_least bigint)",
       "fence_of(resource text)",
       "forget_history(older_than interval, at_most integer)",
       "guard(resource text, token bigint, seq bigint, holder text)",

@@ -19,11 +19,12 @@ end
 $$;
 
 -- The settings of a transaction, for every worker that takes part in it. Citus passes on what SET
--- LOCAL says, with the whole text that it stands in, so each is a text of its own.
-create or replace function palisade.tell_workers(lock_wait_ms integer, statement_timeout_ms integer, commits text) returns void
+-- LOCAL says, with the whole text that it stands in, so each is a text of its own. The beat that the
+-- statements of plain Postgres demand is known to the coordinator alone.
+create or replace function palisade.tell_workers(lock_wait_ms integer, statement_timeout_ms integer, commits text, beat bigint) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  perform pg_catalog.set_config('client_min_messages', 'warning', true), pg_catalog.set_config('citus.propagate_set_commands', 'local', true),
+  perform palisade.demand_beat($4), pg_catalog.set_config('client_min_messages', 'warning', true), pg_catalog.set_config('citus.propagate_set_commands', 'local', true),
     pg_catalog.set_config('datestyle', 'ISO', true);
   execute 'set local lock_timeout = ' || $1;
   execute 'set local statement_timeout = ' || $2;

@@ -56,21 +56,23 @@ create table palisade.fence_changes (
 );
 
 -- Whether this database still has everything that its gateways saw in it. A restored backup is an
--- earlier state of the same database: it has fewer beats than the lock's nodes remember.
+-- earlier state of the same database: it has fewer beats than the lock's nodes remember, or its row
+-- was written by another transaction than the one that it names.
 create table palisade.lineage (
   only_row boolean primary key default true check (only_row),
   -- The same in every copy.
   id uuid not null default gen_random_uuid(),
   -- Rises at most once a second while writes are acknowledged; remembered by the lock's nodes.
   beat bigint not null default 1,
+  -- The transaction that last wrote this row, as Palisade's own functions do. Rows that were loaded from a dump were written by another one; 0: it was found to be
+  -- restored, and waits for the recovery.
+  written_by xid not null default pg_current_xact_id()::xid,
   -- Of the cluster in which the fences were known to be complete.
   system_identifier bigint not null,
   -- After a recovery: a resource without a row accepts only tokens above it.
   fence_floor bigint not null default 0,
-  -- Null: no gateway that knows the lock's nodes has ever looked, and nothing is asked. The table and the database are other ones after pg_restore and after a copy by
-  -- CREATE DATABASE, which need no start.
+  -- Null: no gateway that knows the lock's nodes has ever looked, and own tables ask nothing. A copy by CREATE DATABASE needs no start.
   confirmed_start timestamptz,
-  confirmed_table bigint,
   confirmed_database bigint
 );
 insert into palisade.lineage (system_identifier) select system_identifier from pg_control_system();
@@ -158,19 +160,34 @@ create trigger fence_only_rises after update on palisade.resources for each row
 when (new.token < old.token or new.token = old.token and new.seq < old.seq or new.rev < old.rev)
 execute function palisade.refuse_lower_fence();
 
-create function palisade.beat() returns bigint language sql security definer set search_path = pg_catalog, pg_temp as $$
-  update palisade.lineage set beat = beat + 1 returning beat
-$$;
-revoke execute on function palisade.beat() from public;
-
--- Behind a pooler, part of the transaction of every write. PLS10: the database has lost beats.
-create function palisade.demand_beat(demanded bigint) returns void language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+-- By a gateway that has just heard of the nodes that they remember no beat above this one. Counts one and confirms own tables, or keeps for everybody that this
+-- database is not the one that had it.
+create function palisade.beat(at_least bigint) returns bigint language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  known bigint := coalesce((select lineage.beat from palisade.lineage), 0);
+  counted bigint;
 begin
-  if known < $1 then
-    raise exception 'this database is at beat %, and was at % before: it was restored', known, $1 using errcode = 'PLS10';
+  perform from palisade.lineage for update;
+  update palisade.lineage set beat = beat + 1, written_by = pg_current_xact_id()::xid, confirmed_start = pg_postmaster_start_time(),
+    confirmed_database = (select oid::bigint from pg_database where datname = current_database())
+  where beat >= $1 and written_by = xmin and system_identifier = (select system_identifier from pg_control_system())
+  returning beat into counted;
+  if counted is null then
+    update palisade.lineage set written_by = '0', confirmed_start = '-infinity' where written_by <> '0';
   end if;
+  return counted;
+end
+$$;
+revoke execute on function palisade.beat(bigint) from public;
+
+-- PLS10: this database was restored. Every statement that writes looks itself, and calls this only to fail.
+create function palisade.demand_beat(demanded bigint) returns boolean language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  known bigint := (select lineage.beat from palisade.lineage where lineage.written_by = lineage.xmin);
+begin
+  if coalesce(known < $1, $1 is not null) then
+    raise exception 'this database was at beat % before, and is at % now: it was restored', $1, coalesce(known::text, 'none that counts') using errcode = 'PLS10';
+  end if;
+  return true;
 end
 $$;
 
@@ -190,15 +207,7 @@ end
 $$;
 
 -- Transactions on the user's own tables go through no gateway, so nothing there asks the lock's nodes whether the database was restored. Here it asks itself: since the
--- server was started, has a gateway said that this database has every beat? A restored one was started anew.
+-- server was started, has a gateway said that this very row has every beat?
 create view palisade.confirmed_lineage as
-  select from palisade.lineage where confirmed_start is null or confirmed_start = pg_postmaster_start_time() and confirmed_table = lineage.tableoid::bigint
+  select from palisade.lineage where confirmed_start is null or confirmed_start = pg_postmaster_start_time() and written_by = lineage.xmin
     and confirmed_database = (select oid::bigint from pg_database where datname = current_database());
-
--- By a gateway, which has just asked the nodes: they have seen no beat above this one.
-create function palisade.confirm_lineage(at_least bigint) returns void language sql security definer set search_path = pg_catalog, pg_temp as $$
-  update palisade.lineage set confirmed_start = pg_postmaster_start_time(), confirmed_table = lineage.tableoid::bigint,
-    confirmed_database = (select oid::bigint from pg_database where datname = current_database())
-  where beat >= $1
-$$;
-revoke execute on function palisade.confirm_lineage(bigint) from public;
