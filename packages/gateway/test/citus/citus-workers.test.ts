@@ -43,6 +43,32 @@ test("G7 a recovery whose floor no trigger would keep is refused, and changes no
   expect(await recover({ ...recovery, lost: "nothing" })).toMatchObject({ raised: 0, fenceFloor: 0 });
 });
 
+test("G7 a lineage that was loaded from a dump stops what is written and read on all workers, until the recovery", async ({
+  own,
+  open,
+}) => {
+  const marks = new Map<string, number>();
+  const mark = async (name: string, atLeast: number) => {
+    const highest = Math.max(marks.get(name) ?? 0, atLeast);
+    marks.set(name, highest);
+    return highest;
+  };
+  const store = await open({ marks: { mark } });
+  const names = [await own.nameOn(0), await own.nameOn(1)];
+  for (const name of names) expect(await put(store, name, 5)).toMatchObject({ kind: "accepted" });
+  // Written by another transaction than it names, as a loaded row is.
+  await own.query("update palisade.lineage set id = id");
+  const refused = { kind: "unavailable", reason: "not_recovered" };
+  for (const name of names) expect(await put(store, name, 5)).toMatchObject(refused);
+  const operations = names.map((resource) => ({ op: "put", resource, token: 5, value: "1" }) as const);
+  expect(await store.transaction({ operations })).toMatchObject(refused);
+  expect(await store.raiseFence({ resource: String(names[0]), token: 6, by: "me", reason: "why" })).toMatchObject(refused);
+  for (const name of names) expect(await store.read(name)).toMatchObject(refused);
+  const lock = { mark, highestToken: async () => 1_000, listResources: async () => [] };
+  await recover({ databaseUrl: own.url, lock, by: "a test", reason: "none", lost: "nothing" });
+  for (const name of names) expect(await put(store, name, 5)).toMatchObject({ kind: "accepted" });
+});
+
 test("G6 with one worker killed, resources of the other are written at once, and those of it once it is back", async ({ own, open }) => {
   const store = await open();
   const [dead, living] = [await own.nameOn(0), await own.nameOn(1)];
