@@ -6,18 +6,7 @@ import { type Durability, durabilityDemand } from "../store/session.js";
 import type { BoundStatement, Reply, Row, WriteConnection } from "../store/write-connection.js";
 import type { Enquiry, Explanation, FencedRow } from "./condition.js";
 import { documentsOf, isPatch, mergedRows, rehearsedPatch } from "./patches.js";
-import {
-  arrayOf,
-  type FencedStatement,
-  fencedWrite,
-  named,
-  parametersOf,
-  parametersOfEach,
-  type QueuedRow,
-  type Statement,
-  type StatementForm,
-  valuesOf,
-} from "./statement.js";
+import { arrayOf, fencedWrite, named, parametersOf, type QueuedRow, type Statement, type StatementForm, valuesOf } from "./statement.js";
 
 export interface FencedWrites extends Enquiry {
   /** Each row by itself. Answers resource, revision, born, deleted and value of the accepted. */
@@ -83,7 +72,7 @@ const HELD = named(
 export class PlainWrites implements FencedWrites {
   readonly #form: WritesForm;
   readonly #explain: Statement;
-  readonly #statements: Readonly<Record<StatementForm["rows"], Readonly<Record<StatementForm["scope"], FencedStatement>>>>;
+  readonly #statements: Readonly<Record<StatementForm["rows"], Readonly<Record<StatementForm["scope"], Statement>>>>;
 
   constructor(form: WritesForm) {
     const of = (rows: StatementForm["rows"]) => ({
@@ -101,7 +90,7 @@ export class PlainWrites implements FencedWrites {
     const statementFor = (rows: readonly QueuedRow[]): BoundStatement => {
       const [first] = rows;
       const isOne = first !== undefined && rows.length === 1 && first.fold.length === 0;
-      return isOne ? { ...one, values: valuesOf(first) } : { ...each, values: parametersOfEach(rows) };
+      return isOne ? { ...one, values: valuesOf(first) } : { ...each, values: parametersOf(rows, "each") };
     };
     if (!batch.some(isPatch)) return connection.run(statementFor(batch));
     return this.#patch(connection, batch, (rows) => (rows.length === 0 ? undefined : statementFor(rows)));
@@ -109,8 +98,10 @@ export class PlainWrites implements FencedWrites {
 
   all(connection: WriteConnection, rows: readonly FencedRow[], isLikely: boolean): Promise<Reply> {
     const { all } = this.#statements[isLikely ? "known" : "any"];
-    if (!rows.some(isPatch)) return connection.run({ ...all, values: parametersOf(rows) });
-    return this.#patch(connection, rows, (merged) => (merged.length < rows.length ? undefined : { ...all, values: parametersOf(merged) }));
+    if (!rows.some(isPatch)) return connection.run({ ...all, values: parametersOf(rows, "all") });
+    return this.#patch(connection, rows, (merged) =>
+      merged.length < rows.length ? undefined : { ...all, values: parametersOf(merged, "all") },
+    );
   }
 
   /** Without a statement for the rows that are left, nothing is stored. */
@@ -146,8 +137,8 @@ export class PlainWrites implements FencedWrites {
     for (const { one, each, all } of [this.#statements.any, this.#statements.known])
       for (const statement of [
         { ...one, values: Array.from({ length: 9 }, () => null) },
-        { ...each, values: parametersOfEach([]) },
-        { ...all, values: parametersOf([]) },
+        { ...each, values: parametersOf([], "each") },
+        { ...all, values: parametersOf([], "all") },
       ]) {
         const reply = await connection.run(statement);
         if ("failure" in reply) return `${statement.name}: ${reply.failure.error.message}`;

@@ -42,11 +42,8 @@ export interface Statement {
    */
   readonly name: string;
   readonly text: string;
-}
-
-/** Its last parameter is the beat that the database must have. */
-export interface FencedStatement extends Statement {
-  readonly demandsBeat: true;
+  /** Its last parameter is the beat that the database must have. */
+  readonly demandsBeat?: true;
 }
 
 // Requests come in the order of their names, so that two statements cannot deadlock.
@@ -124,7 +121,7 @@ const RECORD_FOLDED = `
   cross join pg_catalog.generate_series(1, folded.revisions - 1) as later
   where folded.revisions > 1`;
 
-export function fencedWrite(form: StatementForm): FencedStatement {
+export function fencedWrite(form: StatementForm): Statement {
   return { ...named(`palisade-${form.rows}-${form.scope}`, textOf(form)), demandsBeat: true };
 }
 
@@ -154,16 +151,12 @@ export function valuesOf({ request, verified }: FencedRow): (string | null)[] {
   return [resource, String(token), String(seq), op, demanded, holder, value, op === "seal" ? "0" : "1", verified ? "t" : "f"];
 }
 
-/** The parameters of several of which each goes by itself, all but the beat. */
-export function parametersOfEach(rows: readonly QueuedRow[]): (string | Buffer)[] {
-  const replaced: Document[] = [];
-  for (const { request, fold } of rows) for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
-  return [...parametersOf(rows), documentArray(replaced)];
-}
-
 /** The parameters of several, all but the beat. */
-export function parametersOf(rows: readonly (FencedRow & Partial<QueuedRow>)[]): (string | Buffer)[] {
+export function parametersOf(rows: readonly (FencedRow & Partial<QueuedRow>)[], scope: "each" | "all"): (string | Buffer)[] {
   const column = (element: (row: FencedRow & Partial<QueuedRow>) => string): string => `{${rows.map(element).join(",")}}`;
+  const replaced: Document[] = [];
+  for (const { request, fold = [] } of rows)
+    for (const [index] of fold.entries()) replaced.push((fold[index - 1]?.request ?? request).value);
   return [
     column(({ request }) => quoted(request.resource)),
     column(({ request }) => String(request.token)),
@@ -174,6 +167,7 @@ export function parametersOf(rows: readonly (FencedRow & Partial<QueuedRow>)[]):
     documentArray(rows.map(({ request, fold }) => (fold?.at(-1)?.request ?? request).value)),
     column(({ request, fold = [] }) => (request.op === "seal" ? "0" : String(1 + fold.length))),
     column(({ verified }) => (verified ? "t" : "f")),
+    ...(scope === "each" ? [documentArray(replaced)] : []),
   ];
 }
 

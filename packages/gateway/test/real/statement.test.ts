@@ -132,7 +132,7 @@ describe("the cost", () => {
     const { text } = fencedWrite({ ...plainForm, rows: "any", scope: "all" });
     const operations = [put(resource, 34, "2"), ...Array.from({ length: 10 }, () => put(uniqueName("other"), 34, "2"))];
     const rows = operations.map((request) => ({ request, verified: true }));
-    const { plan, tookNumber } = await execute(client, text, [...parametersOf(rows), null]);
+    const { plan, tookNumber } = await execute(client, text, [...parametersOf(rows, "all"), null]);
     expect({ bytes: plan["WAL Bytes"], tookNumber }).toEqual({ bytes: 0, tookNumber: false });
   });
 

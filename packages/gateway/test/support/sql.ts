@@ -3,8 +3,8 @@
 // tables of a user's own under the fence, and transactions that present pairs of resource and token.
 import type pg from "pg";
 import type { WriteRequest } from "../../src/fence/verdict.js";
-import type { StoredState } from "../../src/write/condition.js";
-import { fencedWrite, parametersOfEach, type QueuedRow, valuesOf } from "../../src/write/statement.js";
+import type { FencedRow, StoredState } from "../../src/write/condition.js";
+import { fencedWrite, parametersOf, valuesOf } from "../../src/write/statement.js";
 import { type Connect, expect, isOnCitus, uniqueName } from "./fixtures.js";
 
 /**
@@ -26,9 +26,9 @@ export function statementValues(
   operations: readonly WriteRequest[],
   { way = "any", verified = true }: { readonly way?: Way; readonly verified?: boolean } = {},
 ): (string | Buffer | null)[] {
-  const rows = operations.map((request): QueuedRow => ({ request, verified, known: false, fold: [] }));
+  const rows = operations.map((request): FencedRow => ({ request, verified }));
   const [only] = rows;
-  return [...(only !== undefined && isOne(way) ? valuesOf(only) : parametersOfEach(rows)), null];
+  return [...(only !== undefined && isOne(way) ? valuesOf(only) : parametersOf(rows, "each")), null];
 }
 
 /** The names of the resources it accepted. */
