@@ -349,6 +349,7 @@ test("after a restart a gateway confirms own tables by itself, and one without l
   expect(await store.ready()).toMatchObject({ ready: true });
   await site.server.crash();
   await site.server.restart();
+  await expect(site.writeOwn(2)).rejects.toMatchObject({ code: "not_recovered" });
   const confirmed = () => {
     site.aSecondLater();
     return site.writeOwn(2).then(
