@@ -186,7 +186,9 @@ class PostgresStore implements FencedStore {
 
   async read(resource: string): Promise<ReadResult> {
     checkName(resource);
-    return await this.#unlessRestored(() => this.#reads.read(resource, this.#paths.shards === undefined ? "with others" : "alone"));
+    const looking = this.#restoreCheck?.refusalOfRead();
+    const lost = looking === undefined ? undefined : await looking;
+    return lost ?? (await this.#reads.read(resource, this.#paths.shards === undefined ? "with others" : "alone"));
   }
 
   async list(request: ListRequest): Promise<ListResult> {
@@ -194,24 +196,15 @@ class PostgresStore implements FencedStore {
     // Cursors pass through clients. A cursor that is no name was not made here, so no page follows
     // it.
     if (request.cursor !== undefined && !isName(request.cursor)) return { kind: "page", items: [], nextCursor: null };
-    const page = await this.#unlessRestored(() => listResources(this.#pool, request));
+    const page = (await this.#restoreCheck?.refusalOfRead()) ?? (await listResources(this.#pool, request));
     if (this.#engine.known === undefined) await this.#engine.look();
     return page.kind === "page" && this.#engine.known?.kind === "citus" ? { ...page, snapshot: false } : page;
   }
 
   async history(request: HistoryRequest): Promise<HistoryResult> {
     checkName(request.resource);
-    return this.#history === "off" ? { kind: "off" } : await this.#unlessRestored(() => readHistory(this.#pool, request));
-  }
-
-  /** Whose database was restored answers no reads from before as if nothing was. */
-  async #unlessRestored<R extends { readonly kind: string }>(read: () => Promise<R | Unavailable>): Promise<R | Unavailable> {
-    const looking = this.#restoreCheck?.refusalOfRead();
-    const lost = looking === undefined ? undefined : await looking;
-    if (lost !== undefined) return unavailable("not_recovered", new Error(`this database may lack fences: ${lost}`));
-    const found = await read();
-    if (found.kind === "unavailable" && (found as Unavailable).reason === "not_recovered") this.#restoreCheck?.found("it was restored");
-    return found;
+    if (this.#history === "off") return { kind: "off" };
+    return (await this.#restoreCheck?.refusalOfRead()) ?? (await readHistory(this.#pool, request));
   }
 
   async raiseFence(change: FenceChange): Promise<FenceVerdict> {

@@ -5,6 +5,7 @@
 // happens under its connection; what is found here is kept in the database, until an operator has
 // recovered it.
 import type { Fleet } from "@palisade/lock";
+import { type Unavailable, unavailable } from "../fence/verdict.js";
 import { type ReadPool, rowsOf } from "./read-pool.js";
 
 /** The marks on the lock's nodes: numbers by name that only rise; 0 only reads. */
@@ -74,9 +75,9 @@ export class RestoreCheck {
   }
 
   /** The same before a read, which the nodes need not vouch for. */
-  refusalOfRead(): Promise<string | undefined> | undefined {
+  refusalOfRead(): Promise<Unavailable | undefined> | undefined {
     if (this.#fault === undefined && this.#lookedAt > 0) return undefined;
-    return this.look().then(() => this.#fault);
+    return this.look().then(() => (this.#fault === undefined ? undefined : unavailable("not_recovered", new Error(this.#fault))));
   }
 
   /** A statement found the beat missing. */
