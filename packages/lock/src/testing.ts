@@ -154,6 +154,7 @@ export class FakeNode implements LockNode {
   readonly name = "n1";
   readonly address = "fake:0";
   readonly roundTripMs = 0;
+  readonly distanceMs = 0;
   readonly #memory: FakeMemory;
   readonly #clock: Clock;
   readonly #isReachable: () => boolean;
@@ -353,7 +354,10 @@ export class FakeNode implements LockNode {
     if (forMs === 0) return 0;
     const reservation = { owner: "", label: "the next in line", untilAt: now + forMs, reservedFor: ticket };
     for (const resource of free) this.#memory.locks.set(resource, reservation);
-    if (isAll) this.#memory.tickets.delete(ticket);
+    if (isAll) {
+      this.#memory.tickets.delete(ticket);
+      ticket.keptAgainAt = 0;
+    }
     ticket.node.#tell(ticket, isAll ? 0 : forMs);
     return forMs;
   }

@@ -71,8 +71,10 @@ export interface LockNode {
   onReleased(ticket: string, listener: ReleaseListener): () => void;
   /** What it tells does not arrive, though nothing is known to be wrong. */
   listenAnew(): void;
-  /** How long an answer takes; 0 before the first. */
+  /** How long an answer takes now, in the mean; 0 before the first. */
   readonly roundTripMs: number;
+  /** How long one took at least; Infinity before the first. */
+  readonly distanceMs: number;
   /** Resolves when the first connection has been made or has failed. */
   met(): Promise<void>;
   close(): Promise<void>;

@@ -197,6 +197,10 @@ export class RedisNode implements LockNode {
     return this.#pipeline.roundTripMs;
   }
 
+  get distanceMs(): number {
+    return this.#pipeline.distanceMs;
+  }
+
   met(): Promise<void> {
     return this.connection.met;
   }

@@ -64,6 +64,8 @@ export class Pipeline {
   #lastHeardAt = Number.NEGATIVE_INFINITY;
   /** As measured, with the time in which this process was busy; 0 before the first answer. */
   roundTripMs = 0;
+  /** The shortest of all. */
+  distanceMs = Number.POSITIVE_INFINITY;
   readonly #flush = (): void => this.#flushQueue();
 
   constructor(settings: PipelineSettings) {
@@ -158,7 +160,9 @@ export class Pipeline {
     const { node, pendingReleases } = this.#settings;
     if (!this.#settle(batch)) return;
     this.#lastHeardAt = this.#settings.clock.monotonicMs();
-    this.roundTripMs += (this.#lastHeardAt - batch.sentAt - this.roundTripMs) / (this.roundTripMs === 0 ? 1 : ROUND_TRIPS);
+    const tookMs = this.#lastHeardAt - batch.sentAt;
+    this.roundTripMs += (tookMs - this.roundTripMs) / (this.roundTripMs === 0 ? 1 : ROUND_TRIPS);
+    if (tookMs < this.distanceMs) this.distanceMs = tookMs;
     let answer: ReturnType<typeof readCall>;
     try {
       answer = readCall(reply, batch.requests.length, batch.admission);

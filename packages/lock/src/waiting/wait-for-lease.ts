@@ -112,9 +112,11 @@ export class AcquireCalls {
   async #contend(line: string, request: LeaseRequest, budget: WaitBudget): Promise<HeldLease> {
     const { resources } = request;
     const { callers, clock, policy } = this.#locker;
-    const waiting = { budget, looks: this.#looks, beganAt: clock.monotonicMs() };
     const since = callers.sinceOf(line);
-    let wakeUp = since && new WakeUp(this.#locker, resources, { ...waiting, since });
+    const waiting = { budget, looks: this.#looks, beganAt: clock.monotonicMs(), since };
+    // Who is far would be overtaken for another round trip if it were refused before it had a place.
+    const claims = since !== undefined || (budget.leftMs > 0 && isFar(this.#locker));
+    let wakeUp = claims ? new WakeUp(this.#locker, resources, waiting) : undefined;
     let lease: HeldLease | undefined;
     try {
       for (let tries = 1; ; tries++) {
@@ -181,6 +183,15 @@ export class AcquireCalls {
     }
     return new HeldLease(this.#locker, won, request);
   }
+}
+
+const FAR_MS = 10;
+
+/** From a quorum. */
+function isFar({ nodes, policy }: LockerState): boolean {
+  let far = 0;
+  for (const { distanceMs } of nodes) if (distanceMs > FAR_MS && distanceMs !== Number.POSITIVE_INFINITY) far++;
+  return nodes.length - far < policy.quorum;
 }
 
 function nameOf(error: unknown): string {

@@ -22,7 +22,7 @@ interface Waiting {
   /** When it was the first of its process. */
   readonly beganAt: number;
   /** Left by the caller before. */
-  readonly since?: Since;
+  readonly since: Since | undefined;
 }
 
 export class WakeUp {

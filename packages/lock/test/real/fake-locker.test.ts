@@ -64,6 +64,19 @@ describe.each(["real", "fake"] as const)("the %s lock", (kind) => {
     expect(order).toEqual([1, 2, 3]);
   });
 
+  test("W1 gives several resources to who waits for them beside users of each", async ({ lockers }) => {
+    const open = lockers(kind);
+    let isDone = false;
+    const loops = ["a", "a", "b", "b"].map(async (resource) => {
+      const locker = open();
+      while (!isDone) await locker.using(resource, { waitMs: 30_000 }, () => sleep(3));
+    });
+    const locker = open();
+    for (let i = 0; i < 3; i++) await locker.using(["a", "b"], { waitMs: 30_000 }, () => sleep(3));
+    isDone = true;
+    await Promise.all(loops);
+  });
+
   test("L1 ends a lease that is not renewed, and tells its holder", async ({ lockers }) => {
     const open = lockers(kind);
     const [one, other] = [open(), open()];

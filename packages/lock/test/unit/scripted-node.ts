@@ -28,6 +28,7 @@ export class ScriptedNode implements LockNode {
   onReleased = notScripted;
   listenAnew = notScripted;
   roundTripMs = 0;
+  distanceMs = 0;
   close = notScripted;
   readonly answers: Scripted;
 

@@ -12,7 +12,7 @@
 --          asked    when it asked last: a waiter heeds only what is told of its last question
 --          reserve  for how many ms to reserve for it
 --          locks    of a set: the keys of its locks, as JSON
---          again    of a set: when a part of it may be kept again
+--          again    of a set: when a part of it may be kept again, after one that was kept in vain
 --        A ticket is spent when all of it is reserved; its next claim puts it back in its place. A set
 --        is served when all of it is free. Where it is the first in all of its queues, what is free of
 --        it is kept until the rest is, so nobody that it waits for waits for it: for a quarter of
@@ -69,6 +69,7 @@ local function dueTo(ticket, lock)
     isFirst = isFirst and ticketAt(locks[index], '0') == ticket
   end
   if #part == #locks then
+    call('HDEL', name, 'again')
     return part, reserveMs, true
   elseif not isFirst then
     return nil

@@ -134,25 +134,27 @@ describe("a release", () => {
     await using gone = await opened(urls, { namespace });
     await using first = await opened(urls, { namespace });
     await using third = await opened(urls, { namespace });
+    await using last = await opened(urls, { namespace });
     const heard: string[] = [];
-    for (const [who, lock] of Object.entries({ gone, first, third })) lock.node("n1").onReleased(TICKET, writing(heard, who));
-    await expect.poll(() => heard).toHaveLength(3);
+    for (const [who, lock] of Object.entries({ gone, first, third, last })) lock.node("n1").onReleased(TICKET, writing(heard, who));
+    await expect.poll(() => heard).toHaveLength(4);
     const lease = asking("a");
     await first.node("n1").ask("grant", lease);
     await first.node("n1").ask("claim", { ...asking("a"), ...waiting(3_000) });
     await gone.node("n1").ask("claim", { ...asking("a"), ...waiting(2_000) });
     await third.node("n1").ask("claim", { ...asking("a"), ...waiting(1_000) });
+    await last.node("n1").ask("claim", { ...asking("a"), ...waiting(500) });
     await gone.fleet.close();
-    await expect.poll(() => nodes[0]?.cli("PUBSUB", "CHANNELS", "*")).toHaveLength(2);
+    await expect.poll(() => nodes[0]?.cli("PUBSUB", "CHANNELS", "*")).toHaveLength(3);
     await first.node("n1").ask("release", { ...lease, tells: true });
     await expect
       .poll(() =>
         heard
-          .slice(3)
+          .slice(4)
           .filter((line) => !line.startsWith("gone"))
           .toSorted(),
       )
-      .toEqual(["first is first", "third is behind"]);
+      .toEqual(["first is first", "last is behind", "third is behind"]);
   });
 
   test("W1 takes the ticket that won along where the lock has another owner, and passes on what is kept for it", async ({ redis }) => {
@@ -251,6 +253,13 @@ describe("a ticket", () => {
     expect(await next?.ask("grant", asking("a"))).toMatchObject({ kind: "held", isReserved: true });
     await node?.ask("release", { ...b, tells: true });
     await expect.poll(() => crowd.heard).toContain("both is first");
+    // It does not come. A part that was not kept in vain is kept again at once.
+    const [again, other] = [asking("a"), asking("b")];
+    for (const each of [again, other]) await expect.poll(async () => (await node?.ask("grant", each))?.kind).toBe("granted");
+    await node?.ask("claim", set);
+    crowd.heard.length = 0;
+    await node?.ask("release", { ...again, tells: true });
+    await expect.poll(() => crowd.heard).toContain("both is behind");
   });
 
   test("W1 for several resources is passed over where it is not the first in all, and where a part was kept a moment ago", async ({

@@ -163,6 +163,18 @@ test("the number of tries can be limited", async (story) => {
   expect(attempts.events).toHaveLength(1);
 });
 
+test("W1 the tries that are limited are questions to the nodes: before the third a caller waits for its turn", async (story) => {
+  const [holder, { locker }] = [story.actor(), story.actor({ retry: { tries: 3 } })];
+  const lease = await holder.locker.acquire("r", { ttlMs: 60_000 });
+  using attempts = attemptsOn("r");
+  const waiting = locker.acquire("r", { waitMs: 20_000 });
+  await story.untilQueued("r", 1);
+  await story.pass(10_000);
+  void lease.release();
+  await waiting;
+  expect(attempts.events).toHaveLength(3);
+});
+
 describe("giving up", () => {
   test("by signal rejects with LOCK_ABORTED and its reason, leaves nothing on any node, and delays no caller behind it", async (story) => {
     const [holder, { locker }] = [story.actor(), story.actor()];

@@ -126,6 +126,18 @@ test("tryAcquire behind a crowd waits no longer than one request may take, and s
   });
 });
 
+test.each([
+  [60, "claim"],
+  [1, "grant"],
+])("W1 a caller that is %d ms away from the nodes asks first for a %s", async (distanceMs, verb) => {
+  const nodes = ["n1", "n2", "n3"].map((name) => new ScriptedNode(name, { grant: (node) => node.granted(7) }));
+  for (const node of nodes) Object.assign(node, { onReleased: () => () => {}, distanceMs });
+  const state = stateOf(nodes);
+  const request = readLeaseRequest("acquire", state.policy, { resources: "r", options: {} });
+  await new AcquireCalls(state, introduced).waitFor(request);
+  expect(nodes.map(({ asked }) => asked.join())).toEqual([verb, verb, verb]);
+});
+
 test("resources do not delay each other, and nothing is kept of those that no caller wants", () => {
   const queue = new LocalQueue<Lost>(1);
   const lost = { kind: "lost", reason: "held" } as Lost;

@@ -41,7 +41,7 @@ function asleep({ remainingMs = 60_000, place = 1, resources = ["r"], seen = [] 
   }
   const state = stateOf(nodes, clock);
   const budget = new WaitBudget(state, { waitMs: 60_000 });
-  const wakeUp = new WakeUp(state, resources, { budget, looks: new LookTimer(clock), beganAt: clock.now });
+  const wakeUp = new WakeUp(state, resources, { budget, looks: new LookTimer(clock), beganAt: clock.now, since: undefined });
   const held = { kind: "held", resource: "r", holder: "other", remainingMs, place } as const;
   const ballots = nodes.map(({ name }) => ({ ...held, node: name }));
   const lost: Lost = { kind: "lost", reason: "held", epochMoved: false, ballots, seals: [], grants: 0, leftMs: undefined };
