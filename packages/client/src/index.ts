@@ -1,7 +1,6 @@
 // The typed client of the gateway. Needs only fetch, so it runs in Node, browsers and edge
 // runtimes.
-export type { GatewayClient, GatewayClientOptions } from "./client-options.js";
-export { createGatewayClient } from "./gateway-client.js";
+export { createGatewayClient, type GatewayClient, type GatewayClientOptions } from "./gateway-client.js";
 export type {
   CallOptions,
   FenceChange,

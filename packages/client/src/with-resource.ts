@@ -3,7 +3,7 @@
 // write can be repeated when its outcome is unknown: it carries the sequence number after the last
 // one that the routine used.
 
-import type { GatewayClient } from "./client-options.js";
+import type { GatewayClient } from "./gateway-client.js";
 import { checkMethod, checkOptions, shown } from "./misuse.js";
 import { type LeaseLike, watchNumbers } from "./request-format.js";
 import type { Refusal, RefusalCode, SealResult } from "./results.js";
