@@ -23,8 +23,9 @@ const acts: readonly (readonly [number, Act])[] = [
 ];
 /** Where all wait for their turns. */
 const turns: typeof acts = [
-  [700, (caller) => caller.waitForTurn()],
-  [150, (caller) => caller.acquireSeveral()],
+  [600, (caller) => caller.waitForTurn(1)],
+  [150, (caller) => caller.waitForTurn(2)],
+  [100, (caller) => caller.waitForTurn(3)],
   [150, (caller) => caller.giveUpWaiting()],
 ];
 const sum = (weighed: typeof acts): number => weighed.reduce((total, [weight]) => total + weight, 0);
@@ -78,8 +79,9 @@ export class Caller {
     await this.#release(holding);
   }
 
-  async waitForTurn(): Promise<void> {
-    const holding = await this.#acquire([this.#resource()], { waitMs: Number.POSITIVE_INFINITY });
+  async waitForTurn(most: number): Promise<void> {
+    const wanted = new Set(Array.from({ length: most }, () => this.#resource()));
+    const holding = await this.#acquire([...wanted], { waitMs: Number.POSITIVE_INFINITY });
     await this.#hold(holding);
     await this.#release(holding);
   }
@@ -195,7 +197,7 @@ export class Caller {
     const calledAt = this.#stage.timeline.now;
     // Before it has met the nodes it has no place among those that wait.
     const hasMet = this.#host.fleet.state().admitted.length === this.#stage.scenario.nodes;
-    const isOver = hasMet ? this.#stage.turns?.waits(this.#process, resources) : undefined;
+    const isOver = hasMet ? this.#stage.turns?.waits(this, this.#process, resources) : undefined;
     let lease: Lease;
     try {
       lease = await this.#host.locker.acquire(resources, options);
@@ -228,7 +230,7 @@ export class Caller {
     checker.given(holding);
     // With two lists a locker has a name of its own for a node that it found in the roster.
     if (rules.lists !== "two") oracle.judgeLease(holding);
-    turns?.given(holding, calledAt);
+    turns?.given(holding, this, calledAt);
     this.#last = { resource: lease.resource, token: lease.token };
     this.#doing(`holds ${lease.resources.join(" and ")}`);
     return holding;

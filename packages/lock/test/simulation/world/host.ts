@@ -58,7 +58,8 @@ export class Host {
       wallAheadMs: BORN_AT_MS + chance.between(-500, 500),
       chance: chance.of(processName),
     });
-    const speed = { leastMs: scenario.leastMs, jitterMs: scenario.jitterMs };
+    const isAway = this.#name === `p${scenario.clients}`;
+    const speed = { leastMs: scenario.leastMs + (isAway ? scenario.awayMs : 0), jitterMs: scenario.jitterMs };
     this.paths = machines.map(
       (machine) =>
         new Path({
@@ -115,7 +116,8 @@ function policyOf(scenario: Scenario, rules: Rules, label: string): { readonly p
     // In half of the worlds counters expire and the floor takes over; in the others they stay.
     retentionMs: (scenario.chance % 2 === 0 ? 2 : 30) * ttlMs,
     nodeTimeoutMs: Math.min(nodeTimeoutMs, ttlMs),
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    // Several round trips.
+    connectTimeoutMs: CONNECT_TIMEOUT_MS + 8 * scenario.awayMs,
     label,
   };
   return { policy: rules.policy(readPolicy(asked)), sources };

@@ -167,37 +167,45 @@ function described({ client, token, beganAt, grantedAt }: Holding): string {
   return `${client.name}'s lease ${token} (asked for at ${beganAt.toFixed(3)}, given at ${grantedAt.toFixed(3)})`;
 }
 
-/** Of the second in the queue, and its acquisition. */
+/** Reservations for two that do not come, a look, and the acquisition. */
 const SHORT_MS = 100;
 /** Looks of the least number of nodes, twice, and acquisitions that collide. */
 const LONGEST_MS = 6_000;
-
 /** A lock has that much longer than its holder, as a share of the ttl. */
 const DRIFT = 1 / 20;
-/** Who was passed over once has its place again. */
-const ROUNDS = 4;
+/** From so many waits on a mean says something. */
+const ENOUGH = 10;
 
 interface Waiting {
+  /** A caller, which may have waited before. */
+  readonly who: object;
   readonly process: ClientProcess;
-  readonly resource: string;
+  readonly resources: readonly string[];
   readonly sinceAt: number;
-  /** How many had it that began to wait later, since processes stopped, went on or died. */
-  overtaken: number;
+  /** How often each other caller began later and came first, since processes stopped, went on or died. */
+  overtaken: Map<object, number>;
+}
+
+interface Waits {
+  count: number;
+  readonly overtaken: Map<object, number>;
 }
 
 /**
- * Judges W1 where nothing fails but processes: how many that began later have a lock first, and for how long it stays
- * free while somebody waits for it. A reservation, and a look of the second in the queue, are short. After those that
- * stand still one longer look is needed, once for all that stopped at a time (docs/decisions/0005).
+ * Judges W1 where nothing fails but processes: who waits, for one or several, near or far, is overtaken by one and the
+ * same other at most once on average; and a lock that one waits for does not stay free for long. A reservation, and a
+ * look after it, are short. After those that stand still one longer look is needed, once for all that stopped at a time
+ * (docs/decisions/0005). While a holder keeps a part of what a set wants for longer than the nodes keep the rest for the
+ * set, others have that.
  */
 export class TurnChecker {
   readonly #timeline: Timeline;
   readonly #scenario: Scenario;
   readonly #checker: LeaseChecker;
-  /** Callers of several resources share the nodes now and then, and ask again after a pause: then looks do not count. */
-  readonly #countsLooks: boolean;
   readonly #waiting = new Set<Waiting>();
   readonly #last = new Map<string, Holding>();
+  /** Of each caller, for one and for several. */
+  readonly #waits = { one: new Map<object, Waits>(), several: new Map<object, Waits>() };
   /** Of the last lock that was found by a look, since processes stopped, went on or died. */
   #longGap: string | undefined;
 
@@ -205,43 +213,66 @@ export class TurnChecker {
     this.#timeline = timeline;
     this.#scenario = scenario;
     this.#checker = checker;
-    this.#countsLooks = scenario.resources === 1;
   }
 
   /** A process stopped, went on, died or began. */
   changed(): void {
     this.#longGap = undefined;
-    for (const waiting of this.#waiting) waiting.overtaken = 0;
+    for (const waiting of this.#waiting) waiting.overtaken = new Map();
   }
 
   /** Called when a caller begins to wait. Returns how to say that it does so no more. */
-  waits(process: ClientProcess, resources: readonly string[]): () => void {
-    const [resource] = resources;
-    if (resource === undefined || resources.length > 1) return () => {};
-    const waiting = { process, resource, sinceAt: this.#timeline.now, overtaken: 0 };
+  waits(who: object, process: ClientProcess, resources: readonly string[]): () => void {
+    const waiting = { who, process, resources, sinceAt: this.#timeline.now, overtaken: new Map<object, number>() };
     this.#waiting.add(waiting);
-    return () => this.#waiting.delete(waiting);
+    return () => {
+      this.#waiting.delete(waiting);
+      const ofKind = this.#waits[resources.length === 1 ? "one" : "several"];
+      const waits = ofKind.get(who) ?? { count: 0, overtaken: new Map<object, number>() };
+      ofKind.set(who, waits);
+      waits.count++;
+      for (const [other, times] of waiting.overtaken) waits.overtaken.set(other, (waits.overtaken.get(other) ?? 0) + times);
+    };
   }
 
   /** To one that began to wait at this moment. */
-  given(holding: Holding, sinceAt: number): void {
+  given(holding: Holding, who: object, sinceAt: number): void {
+    for (const waiting of this.#waiting) {
+      const { state, continuedAt } = waiting.process;
+      const isLater = waiting.sinceAt + this.#apartMs < sinceAt && state === "running" && continuedAt <= waiting.sinceAt;
+      if (
+        waiting.who !== who &&
+        isLater &&
+        holding.resources.some((one) => waiting.resources.includes(one)) &&
+        !this.#isKeptWaiting(waiting)
+      )
+        waiting.overtaken.set(who, (waiting.overtaken.get(who) ?? 0) + 1);
+    }
     for (const resource of holding.resources) {
       this.#judgeGap(resource, holding);
-      if (this.#countsLooks) this.#judgeOrder(resource, holding, sinceAt);
       this.#last.set(resource, holding);
     }
   }
 
-  #judgeOrder(resource: string, { client }: Holding, sinceAt: number): void {
-    // Each caller may come before those behind another of its process.
-    const { callers, clients } = this.#scenario;
-    const most = ROUNDS * callers * clients;
-    for (const waiting of this.#waiting) {
-      const { state, continuedAt, name } = waiting.process;
-      if (waiting.resource !== resource || waiting.sinceAt >= sinceAt || state !== "running" || continuedAt > waiting.sinceAt) continue;
-      if (++waiting.overtaken > most)
-        this.#checker.break("W1", `${name} waits for ${resource}, and ${most} that began later had it, now ${client.name}`);
+  /** At the end of the world. */
+  judgeShares(): void {
+    for (const { count, overtaken } of [...this.#waits.one.values(), ...this.#waits.several.values()]) {
+      const most = Math.max(0, ...overtaken.values());
+      if (count >= ENOUGH && most > count)
+        this.#checker.break("W1", `a caller waited ${count} times, and one and the same other began later and came first ${most} times`);
     }
+  }
+
+  /** Who asks from afar is heard later. */
+  get #apartMs(): number {
+    return 2 * (this.#scenario.leastMs + this.#scenario.jitterMs + this.#scenario.awayMs);
+  }
+
+  /** It wants several, and has waited long for the holder of one: others have the rest meanwhile. */
+  #isKeptWaiting({ resources, sinceAt }: Waiting): boolean {
+    const since = Math.max(sinceAt, this.#timeline.now - SHORT_MS);
+    const isHeldLong = (last: Holding | undefined): boolean => last !== undefined && last.endedAt === undefined && last.grantedAt < since;
+    return resources.length > 1 && resources.some((resource) => isHeldLong(this.#last.get(resource)));
   }
 
   #judgeGap(resource: string, { grantedAt, client }: Holding): void {
@@ -249,18 +280,20 @@ export class TurnChecker {
     if (last === undefined) return;
     const freeAt = last.endedAt ?? last.validUntilAt + this.#scenario.ttlMs * DRIFT;
     const gapMs = grantedAt - freeAt;
-    if (gapMs <= SHORT_MS || !this.#isAwaited(resource, freeAt)) return;
+    if (gapMs <= SHORT_MS + 2 * this.#apartMs || !this.#isAwaited(resource, freeAt)) return;
     const what = `${resource} was free for ${gapMs.toFixed(1)} ms until ${client.name} had it, while others waited`;
     if (gapMs > LONGEST_MS) this.#checker.break("W1", what);
-    if (this.#countsLooks && this.#longGap !== undefined) this.#checker.break("W1", `${what}; before that ${this.#longGap}`);
+    // Where several can be wanted, a part is kept for a quarter of the time.
+    if (this.#scenario.resources === 1 && this.#longGap !== undefined) this.#checker.break("W1", `${what}; before that ${this.#longGap}`);
     this.#longGap = what;
   }
 
   /** By a process that ran all the while. */
   #isAwaited(resource: string, sinceAt: number): boolean {
-    for (const waiting of this.#waiting) {
-      const { state, continuedAt } = waiting.process;
-      if (waiting.resource === resource && waiting.sinceAt <= sinceAt && state === "running" && continuedAt <= sinceAt) return true;
+    for (const { process, resources, sinceAt: beganAt } of this.#waiting) {
+      const { state, continuedAt } = process;
+      if (resources.length === 1 && resources[0] === resource && beganAt <= sinceAt && state === "running" && continuedAt <= sinceAt)
+        return true;
     }
     return false;
   }

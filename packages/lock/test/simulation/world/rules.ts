@@ -169,6 +169,7 @@ export const controls: Readonly<Record<string, Rules>> = {
     { find: "call('DEL', named(KEYS[first], 'ticket:', ticket))", replace: "" },
     { find: "call('ZREM', queueOf(KEYS[key]), ticket)", replace: "" },
   ),
+  "parts that nobody keeps": edited("release", { find: "elseif not isFirst then", replace: "elseif true then" }),
   "refused without a ticket": edited("claim", { find: "call('ZADD', queue, since, ticket)", replace: "" }),
   "release nothing": edited("release", {
     find: SHORT_RELEASE,

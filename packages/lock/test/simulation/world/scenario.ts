@@ -60,6 +60,8 @@ export interface Scenario {
   readonly nodeTimeoutMs: number;
   readonly leastMs: number;
   readonly jitterMs: number;
+  /** How much further the last client is from the nodes, each way, where all wait for their turns. */
+  readonly awayMs: number;
   readonly appendfsync: "always" | "everysec" | "no";
   /** `even`: about the same rate, and jumps only where L2 holds nevertheless. `wild`: anything. */
   readonly clocks: "even" | "wild";
@@ -135,6 +137,7 @@ const anyScenario: fc.Arbitrary<Scenario> = fc.record({
   nodeTimeoutMs: fc.noShrink(fc.oneof(whole(8, 60), whole(40, 400))),
   leastMs: fc.noShrink(fc.constantFrom(0.05, 0.1, 0.2, 0.5, 1)),
   jitterMs: fc.noShrink(fc.constantFrom(0.1, 0.5, 1, 3)),
+  awayMs: fc.constantFrom(0, 0, 15, 50),
   appendfsync: fc.constantFrom("always", "everysec", "no"),
   clocks: fc.constantFrom("even", "even", "wild"),
   stormMs: whole(500, LONGEST_STORM_MS),
@@ -149,10 +152,11 @@ const turnFaults: readonly FaultKind[] = ["stop client", "crash client"];
 export function withTurns(scenario: Scenario): Scenario {
   const faults = scenario.faults.filter(({ kind }) => turnFaults.includes(kind));
   const ambushes = scenario.ambushes.filter(({ kind }) => kind === "standing still");
-  return { ...scenario, resources: 1 + (scenario.resources % 3), clocks: "even", faults, ambushes, wants: "turns" };
+  const [ttlMs, nodeTimeoutMs] = [Math.max(300, scenario.ttlMs), Math.max(scenario.nodeTimeoutMs, 4 * scenario.awayMs)];
+  return { ...scenario, ttlMs, nodeTimeoutMs, resources: 1 + (scenario.resources % 3), clocks: "even", faults, ambushes, wants: "turns" };
 }
 
-export const scenarios = anyScenario.map((scenario) => (scenario.wants === "turns" ? withTurns(scenario) : scenario));
+export const scenarios = anyScenario.map((scenario) => (scenario.wants === "turns" ? withTurns(scenario) : { ...scenario, awayMs: 0 }));
 
 /** The scenario of a seed; with a path, the smaller one to which it shrank. */
 export function scenarioOf(seed: number, path?: string): Scenario {

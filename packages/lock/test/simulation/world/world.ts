@@ -112,6 +112,7 @@ export class World {
   }
 
   #end(): void {
+    this.#stage.turns?.judgeShares();
     for (const what of this.#leftoverKeys()) this.#stage.checker.break("left behind", what);
     this.#isQuiet = true;
   }

@@ -27,6 +27,7 @@ const ambushed =
     nodeTimeoutMs: 60,
     leastMs: 0.2,
     jitterMs: 1,
+    awayMs: 0,
     appendfsync: "no",
     clocks: "even",
     stormMs: 6_000,
