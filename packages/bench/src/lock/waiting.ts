@@ -70,7 +70,7 @@ async function shares(context: Context): Promise<void> {
   await context.compare({
     id: "waiting/shares",
     title: "Shares of those that wait",
-    remark: `processes that want it over and over and hold it for ${HOLD_MS} ms; p50 and p99 are waits of the one, or of the three; overtaken: by one and the same other, how often per lease`,
+    remark: `processes that want it over and over and hold it for ${HOLD_MS} ms; p50 and p99 are waits of the one, or of the three; overtaken: by one and the same other that asked when the nodes had heard of it, how often per lease`,
     effort: context.effort({ rounds: 3, seconds: 3 }),
     contestants: await under(context, crowds, async (key, crowd) => {
       const as = `${key} ${++names}`;
@@ -80,9 +80,11 @@ async function shares(context: Context): Promise<void> {
         ...crowd.ones.map((wants, i) => ({ process: ones[i] as LockProcess, key: as, wants })),
         ...crowd.others.map((wants, i) => ({ process: others[i] as LockProcess, key, wants })),
       ];
-      const round = (seconds: number): Promise<Round> => {
+      const round = async (seconds: number): Promise<Round> => {
+        const result = await share(contenders, crowd, seconds);
+        // Once, behind the first round.
         box?.deafen();
-        return share(contenders, crowd.ones.length, seconds);
+        return result;
       };
       return bench.contestant(key, [...ones, ...others], round);
     }),
@@ -105,7 +107,11 @@ async function waysOf(fleet: RedisFleet, awayMs = 0): Promise<readonly string[]>
   return urls;
 }
 
-async function share(contenders: Parameters<typeof contend>[0], ones: number, seconds: number): Promise<Round> {
+async function share(
+  contenders: Parameters<typeof contend>[0],
+  { ones: { length: ones }, awayMs = 0 }: Crowd,
+  seconds: number,
+): Promise<Round> {
   const round = ++names;
   const named = ({ wants, ...rest }: (typeof contenders)[number]) => ({
     ...rest,
@@ -124,17 +130,17 @@ async function share(contenders: Parameters<typeof contend>[0], ones: number, se
     figures: {
       leases: leases(mine) / ones,
       otherLeases: leases(theirs) / theirs.length,
-      overtaken: Math.max(...mine.flatMap((list) => all.map((other) => overtaken(list, other)))),
+      overtaken: Math.max(...mine.flatMap((list) => all.map((other) => overtaken(list, other, 500 * awayMs)))),
       longestUs: Math.max(...waits(mine)),
       otherLongestUs: Math.max(...waits(theirs)),
     },
   };
 }
 
-/** How often per turn of the one the other asked later for some of the same, and had it earlier. */
-function overtaken(one: readonly Turn[], other: readonly Turn[]): number {
+/** How often per turn of the one the other asked for some of the same when nodes had heard of it, and had it earlier. */
+function overtaken(one: readonly Turn[], other: readonly Turn[], heardAfterUs: number): number {
   const isBefore = (a: Turn, b: Turn): boolean =>
-    a.askedUs > b.askedUs && a.acquiredUs < b.acquiredUs && a.wanted.some((name) => b.wanted.includes(name));
+    a.askedUs > b.askedUs + heardAfterUs && a.acquiredUs < b.acquiredUs && a.wanted.some((name) => b.wanted.includes(name));
   return sum(one.map((turn) => other.filter((another) => isBefore(another, turn)).length)) / one.length;
 }
 
