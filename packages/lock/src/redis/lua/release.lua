@@ -58,7 +58,10 @@ local function request(first, last, at)
   end
   local waiting = 0
   for index = 1, #free do
-    waiting = math.max(waiting, handOver(free[index]))
+    -- One that wants several may have been given it with the one before.
+    if index == 1 or not call('GET', free[index]) then
+      waiting = math.max(waiting, handOver(free[index]))
+    end
   end
   return reply > 0 and reply + waiting or 0
 end

@@ -295,3 +295,15 @@ test("W1 everybody can see how many wait for what", async (story) => {
   expect(listeners).toEqual([3, 2, 1, 0]);
   expect(await operator.locker.inspect("r")).toMatchObject({ state: "free", waiting: 0 });
 });
+
+test("W1 a set that waits for two locks of one holder has both before one that began later", async (story) => {
+  const held = await story.actor().locker.acquire(["r", "s"], { renew: true });
+  const order: string[] = [];
+  const waiting = [story.actor().locker.using(["r", "s"], patient, () => void order.push("both"))];
+  await story.untilQueued("s", 1);
+  waiting.push(story.actor().locker.using("s", patient, () => void order.push("one")));
+  await story.untilQueued("s", 2);
+  void held.release();
+  await Promise.all(waiting);
+  expect(order).toEqual(["both", "one"]);
+});
