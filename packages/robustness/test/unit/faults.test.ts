@@ -44,8 +44,11 @@ describe("the schedule of the faults", () => {
 });
 
 test("stopped clients do not keep other faults out, and are not kept out by them", async () => {
-  const proxies = Array.from({ length: 3 }, () => ({ partition: async () => {}, heal: async () => {} }));
-  const clients = ["c0", "c1", "c2"].map((name) => ({ name, stop: () => {}, continue: () => {} }));
+  // A link stays broken until all of the plan was dealt with, however slow the machine is.
+  let dealtWith = (): void => {};
+  const all = new Promise<void>((resolve) => (dealtWith = resolve));
+  const proxies = Array.from({ length: 3 }, () => ({ partition: async () => {}, heal: () => all }));
+  const clients = ["c0", "c1", "c2"].map((name) => ({ name, stop: () => {}, continue: () => name === "c2" && dealtWith() }));
   const fleet = { nodes: [] };
   const environment = { fleet, workers: { all: clients }, gateways: [], gatewayLinks: [], clientLinks: [{ nodes: { proxies } }] };
   const log = new FaultLog();
