@@ -16,7 +16,6 @@ Rules == {
   "floor",               \* a resource without a counter continues above the floor, which covers every resource
   "base",                \* counters from before the last admission are not believed where they are below its floor
   "heal keeps the rest", \* planting a key with its token does not hide a higher counter, floor or base
-  "grant above counter", \* whatever token a request names, it is given only what is above all of this
   "seal below counter"   \* a seal is refused where more than its token is stored
 }
 ASSUME Without \subseteq Rules
@@ -59,11 +58,11 @@ Store(rs, t) ==
 
 Above(rs) == Max({Stored(r) : r \in rs}) + 1
 
-\* One or several resources in one lease: all of them get one token, above those of all of them; the next one, or a higher one that was named.
-Grant(rs, t) ==
-  /\ (t >= Above(rs) \/ "grant above counter" \in Without)
-  /\ Store(rs, t)
-  /\ granted' = [r \in Resources |-> IF r \in rs THEN t ELSE granted[r]]
+\* One or several resources in one lease: all of them get one token, the next above those of all of them.
+Grant(rs) ==
+  /\ Above(rs) <= Top
+  /\ Store(rs, Above(rs))
+  /\ granted' = [r \in Resources |-> IF r \in rs THEN Above(rs) ELSE granted[r]]
 
 \* The owner of the last grant seals a token that is no smaller.
 Seal(r, t) ==
@@ -108,7 +107,7 @@ Admit(f) ==
   /\ UNCHANGED <<counter, backup, granted, due>>
 
 Next ==
-  \/ \E rs \in (SUBSET Resources) \ {{}} : \E t \in 1..Top : Grant(rs, t)
+  \/ \E rs \in (SUBSET Resources) \ {{}} : Grant(rs)
   \/ \E r \in Resources : \E t \in 1..Top : Seal(r, t)
   \/ \E r \in Resources : \E t \in 1..Top : Heal(r, t)
   \/ \E r \in Resources : ExpireCounter(r)
