@@ -11,6 +11,6 @@ export const MAX_TOKEN = 999_999_999_999_999;
 /** What the lock says about a token; `unreachable` when too few of its nodes answered. */
 export type Issued = "issued" | "unissued" | "unreachable";
 /**
- * Was this token, or a higher one, ever issued for this resource? A throw counts as unreachable.
+ * Was this token, or a higher one, ever issued for this resource? What it throws is passed on.
  */
 export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
