@@ -270,8 +270,10 @@ export class Caller {
   }
 
   #ttlMs(): number {
-    const { ttlMs } = this.#stage.scenario;
-    return this.#chance.next() < 0.7 ? ttlMs : Math.floor(ttlMs * this.#chance.between(0.3, 1));
+    const { ttlMs, awayMs } = this.#stage.scenario;
+    // A lease that is over before its second round is back cannot be won by who is that far away.
+    const shortestMs = Math.max(0.3 * ttlMs, 6 * awayMs);
+    return this.#chance.next() < 0.7 ? ttlMs : Math.floor(this.#chance.between(shortestMs, ttlMs));
   }
 
   #doing(what: string): void {

@@ -152,7 +152,8 @@ const turnFaults: readonly FaultKind[] = ["stop client", "crash client"];
 export function withTurns(scenario: Scenario): Scenario {
   const faults = scenario.faults.filter(({ kind }) => turnFaults.includes(kind));
   const ambushes = scenario.ambushes.filter(({ kind }) => kind === "standing still");
-  const [ttlMs, nodeTimeoutMs] = [Math.max(300, scenario.ttlMs), Math.max(scenario.nodeTimeoutMs, 4 * scenario.awayMs)];
+  const { awayMs } = scenario;
+  const [ttlMs, nodeTimeoutMs] = [Math.max(300, 8 * awayMs, scenario.ttlMs), Math.max(scenario.nodeTimeoutMs, 4 * awayMs)];
   return { ...scenario, ttlMs, nodeTimeoutMs, resources: 1 + (scenario.resources % 3), clocks: "even", faults, ambushes, wants: "turns" };
 }
 
