@@ -67,14 +67,10 @@ interface Plan {
 }
 
 /**
- * The executed plan, and whether a transaction number was taken: without one there is nothing to
- * commit and nothing to wait for.
+ * What executing this wrote by Postgres' own count, and whether a transaction number was taken:
+ * without one there is nothing to commit and nothing to wait for.
  */
-async function execute(
-  client: pg.Client,
-  text: string,
-  values: readonly (string | Buffer | null)[],
-): Promise<{ plan: Plan; tookNumber: boolean }> {
+async function execute(client: pg.Client, text: string, values: readonly (string | Buffer | null)[]) {
   await client.query("begin");
   const { rows } = await client.query<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(`explain (analyze, wal, format json) ${text}`, [
     ...values,
@@ -83,7 +79,18 @@ async function execute(
   await client.query("commit");
   const plan = rows[0]?.["QUERY PLAN"][0].Plan;
   if (plan === undefined) throw new Error("no plan");
-  return { plan, tookNumber: taken.rows[0]?.taken === true };
+  return { plan, records: plan["WAL Records"], bytes: plan["WAL Bytes"], tookNumber: taken.rows[0]?.taken === true };
+}
+
+/**
+ * The least that something costs that changes nothing. Whoever reads a page where rows were updated
+ * may clean it up, which writes WAL once: when that is depends on how full the page is and on what
+ * other sessions still see.
+ */
+async function leastCost(...statement: Parameters<typeof execute>) {
+  let least = await execute(...statement);
+  for (let more = 0; more < 4 && least.bytes > 0; more++) least = await execute(...statement);
+  return { records: least.records, bytes: least.bytes, tookNumber: least.tookNumber };
 }
 
 describe("the cost", () => {
@@ -103,11 +110,10 @@ describe("the cost", () => {
       const resource = uniqueName();
       await runStatement({ client }, { ...put(resource, 35, "1"), seq: 6 });
       const accepted = await execute(client, statementText(way), statementValues([{ ...put(resource, 35, "2"), seq: 7 }], { way }));
-      expect(accepted.plan["WAL Bytes"]).toBeGreaterThan(0);
+      expect(accepted.bytes).toBeGreaterThan(0);
       expect(accepted.tookNumber).toBe(true);
       for (const operation of refused(resource)) {
-        const { plan, tookNumber } = await execute(client, statementText(way), statementValues([operation], { way }));
-        const cost = { records: plan["WAL Records"], bytes: plan["WAL Bytes"], tookNumber };
+        const cost = await leastCost(client, statementText(way), statementValues([operation], { way }));
         expect({ way, operation, ...cost }).toEqual({ way, operation, records: 0, bytes: 0, tookNumber: false });
       }
     }
@@ -120,8 +126,8 @@ describe("the cost", () => {
     const look = /and\s+case when seen\.token is null[\s\S]*?(?=\s*on conflict)/;
     const withoutLook = statementText("any").replace(look, "");
     expect(withoutLook).not.toBe(statementText("any"));
-    const { plan, tookNumber } = await execute(client, withoutLook, statementValues([put(resource, 34, "2")]));
-    expect(plan["WAL Bytes"]).toBeGreaterThan(50);
+    const { bytes, tookNumber } = await leastCost(client, withoutLook, statementValues([put(resource, 34, "2")]));
+    expect(bytes).toBeGreaterThan(50);
     expect(tookNumber).toBe(true);
   });
 
@@ -132,8 +138,8 @@ describe("the cost", () => {
     const { text } = fencedWrite({ ...plainForm, rows: "any", scope: "all" });
     const operations = [put(resource, 34, "2"), ...Array.from({ length: 10 }, () => put(uniqueName("other"), 34, "2"))];
     const rows = operations.map((request) => ({ request, verified: true }));
-    const { plan, tookNumber } = await execute(client, text, [...parametersOf(rows, "all"), null]);
-    expect({ bytes: plan["WAL Bytes"], tookNumber }).toEqual({ bytes: 0, tookNumber: false });
+    const cost = await leastCost(client, text, [...parametersOf(rows, "all"), null]);
+    expect(cost).toEqual({ records: 0, bytes: 0, tookNumber: false });
   });
 
   test("updates are heap-only: they leave the index alone", async ({ connect }) => {
