@@ -12,6 +12,7 @@ import { stagePages } from "./stage.mjs";
 /** What users import, and its declarations in `packages`. */
 const entries = {
   lock: "lock/dist/index.d.ts",
+  "lock/redlock": "lock/dist/redlock.d.ts",
   "lock/testing": "lock/dist/testing.d.ts",
   client: "client/dist/index.d.ts",
   guard: "guard/dist/index.d.ts",

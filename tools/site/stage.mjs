@@ -11,7 +11,7 @@ import { inRoot } from "../run.mjs";
  * below it are how it was made and judged: no user has to read them, and the search leaves them out.
  */
 const groups = {
-  Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md"],
+  Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md", "docs/migrating.md"],
   Packages: [
     "docs/packages.md",
     ...["lock", "client", "guard", "gateway", "page", "dev", "cli"].map((name) => `packages/${name}/README.md`),
@@ -82,7 +82,10 @@ function sidebar(pages) {
   const inFolder = (/** @type {RegExp} */ pattern) => pages.filter((page) => pattern.test(page)).map(item);
   const { Project: project, ...ofUsers } = groups;
   const listed = Object.entries(ofUsers).map(([text, list]) => ({ text, items: list.map(item) }));
-  const api = ["lock", "lock/testing", "client", "guard", "gateway"].map((name) => ({ text: `@palisade/${name}`, link: `/api/${name}/` }));
+  const api = ["lock", "lock/redlock", "lock/testing", "client", "guard", "gateway"].map((name) => ({
+    text: `@palisade/${name}`,
+    link: `/api/${name}/`,
+  }));
   return [
     ...listed.slice(0, 2),
     { text: "Examples", collapsed: true, items: inFolder(/^examples\/.+\/README\.md$/) },

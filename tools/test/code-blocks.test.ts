@@ -29,6 +29,9 @@ const given: Readonly<Record<string, string>> = {
     declare const prisma: { $transaction<T>(work: (tx: PrismaTransaction) => Promise<T>): Promise<T> };
     declare const otherDriver: { run(text: string): Promise<unknown> };`,
   "docs/drivers.md 3": 'import type { Sql } from "postgres"; declare const sql: Sql; import { guard } from "@palisade/guard";',
+  "docs/migrating.md": `${gateway} import type { Redis as Server } from "ioredis";
+    declare const redisA: Server, redisB: Server, redisC: Server; declare const id: string; declare const order: object;
+    declare function load(id: string): Promise<object>;`,
   "packages/lock/README.md": `declare function runDueJobs(token: number): Promise<void>;
     declare const document: unknown;
     declare const store: { write(name: string, value: unknown, options: { token: number; signal: AbortSignal }): Promise<void> };`,
@@ -55,7 +58,8 @@ async function blocks(): Promise<ReadonlyMap<string, string>> {
   const modules = new Map([["everywhere.ts", everywhere]]);
   for (const page of await pages()) {
     const text = await readFile(join(root, page), "utf8");
-    [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].forEach(([, code = ""], index) => {
+    [...text.matchAll(/^```(ts|diff)\n([\s\S]*?)^```/gm)].forEach(([, kind, block = ""], index) => {
+      const code = kind === "diff" ? block.replace(/^-.*\n/gm, "").replace(/^[ +]/gm, "") : block;
       const prelude = (given[page] ?? "") + (given[`${page} ${index + 1}`] ?? "");
       modules.set(`${page.replaceAll("/", "-")}-${index + 1}.ts`, `${prelude.replaceAll("\n", " ")}\n${code}\nexport {};\n`);
     });
@@ -69,7 +73,9 @@ async function compile(modules: ReadonlyMap<string, string>): Promise<string> {
     for (const [name, code] of modules) await writeFile(join(folder, name), code);
     const drivers = join(root, "packages/guard/node_modules");
     const paths = {
+      "@palisade/lock/redlock": [join(root, "packages/lock/dist/redlock.d.ts")],
       "@palisade/lock/testing": [join(root, "packages/lock/dist/testing.d.ts")],
+      ioredis: [join(root, "packages/lock/node_modules/ioredis")],
       "@palisade/*": [join(root, "packages/*/dist/index.d.ts")],
       pg: [join(drivers, "@types/pg")],
       "*": [join(drivers, "*")],

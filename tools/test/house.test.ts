@@ -42,7 +42,7 @@ const each =
     });
 
 const layersOf: Readonly<Record<string, string>> = {
-  lock: "platform/ protocol/ quorum.ts options/ lease/ waiting/ redis/ fleet-calls.ts locker.ts testing.ts metrics/ tracing/ index.ts",
+  lock: "platform/ protocol/ quorum.ts options/ lease/ waiting/ redis/ fleet-calls.ts locker.ts testing.ts metrics/ tracing/ index.ts redlock.ts",
   page: "bundle.generated.ts messages.ts gateway.ts lock-watch.ts live.ts page.ts index.ts",
   gateway:
     "version.generated.ts limits.ts fence/ store/ write/ fenced-store.ts observe/ http/ settings/ recover.ts gateway.ts main.ts index.ts",
