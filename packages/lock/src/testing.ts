@@ -232,7 +232,7 @@ export class FakeNode implements LockNode {
           : [held.label, fingerprintOf(held.owner), this.#leftMs(held)];
       const waiting = this.#queue(resource).length;
       const seen = { kind: "seen", node: this.name, holder, owner, remainingMs, token: this.#token(resource), waiting } as const;
-      return { ...seen, hasWaiters: true, ...(held?.reservedFor === undefined ? {} : { isReserved: true }) };
+      return held?.reservedFor === undefined ? seen : { ...seen, isReserved: true };
     },
     raise: ({ resources: [resource = ""], token, holder }) => {
       const there = holder === undefined ? undefined : this.#held(resource);

@@ -74,7 +74,7 @@ export interface Wanted {
   /** Of its holder, for people. */
   readonly label: string;
   readonly ttlMs: number;
-  /** The caller waits; the lock value then says from the start that others may be waiting, too. */
+  /** Of a caller that waits. */
   readonly wait?: Wait | undefined;
 }
 

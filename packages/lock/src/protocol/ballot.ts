@@ -129,8 +129,6 @@ export type InspectBallot =
       readonly token: number;
       /** How many wait for it there. */
       readonly waiting?: number;
-      /** Its release looks for waiters. */
-      readonly hasWaiters?: true;
       /** Free, and reserved for a moment for a process that has waited for it. */
       readonly isReserved?: true;
       /** The ticket that was asked for does not wait there. */

@@ -158,7 +158,7 @@ export const verbs = {
     needs: "admission",
     ttlOf,
     write(args, { owner, label, wait }, { inbox }) {
-      args.push(`${owner}|${label}${HAS_WAITERS}`, wholeMs(wait.sinceMs), wholeMs(wait.waitedMs));
+      args.push(`${owner}|${label}`, wholeMs(wait.sinceMs), wholeMs(wait.waitedMs));
       args.push(inbox + wait.ticket, wholeMs(wait.reserveMs));
     },
     read(from, reply, { resources }) {
@@ -250,7 +250,6 @@ export const verbs = {
         owner: held ? fingerprintOf(value) : null,
         remainingMs: held ? remainingOf(pttl) : null,
         token: integer(token, 0),
-        ...(text(value).endsWith(HAS_WAITERS) ? { hasWaiters: true } : {}),
         ...(isReserved(text(value)) ? { isReserved: true } : {}),
         ...(ticket === undefined ? { waiting: integer(waits, 0) } : waits === 0 ? { isForgotten: true } : {}),
       };
@@ -327,18 +326,12 @@ export function list(reply: unknown, length: number): readonly unknown[] {
 }
 
 /**
- * At the end of a lock's value: a request was refused for it, or its holder had waited, so its
- * release has to look for waiters.
- */
-const HAS_WAITERS = "\n";
-
-/**
  * The label of a lock value `owner|label`. A value of another form is a key that the lock did not
  * make; it is shown whole.
  */
 function holderOf(reply: unknown): string {
   const value = text(reply);
-  return value.slice(value.indexOf("|") + 1, value.endsWith(HAS_WAITERS) ? -HAS_WAITERS.length : undefined);
+  return value.slice(value.indexOf("|") + 1);
 }
 
 /** Of a lock that is free and reserved for a process that waits (see queue.lua). */

@@ -221,12 +221,12 @@ const AHEAD = 8;
 export async function probeLock(node: RedisNode, clock: Clock, forMs: number): Promise<string | undefined> {
   const asking = () => ({ resources: [RESOURCE], owner: clock.secret(), label: "doctor", ttlMs: TTL_MS });
   const mine = asking();
-  const ear = await listen(node, clock, forMs);
+  const stop = await listen(node, clock, forMs);
   const ballots: Ballot[] = [];
   const granted = await node.ask("grant", mine);
   ballots.push(granted);
   if (granted.kind === "granted") {
-    // Refused, it gets a ticket and marks the lock, and the release then looks for waiters.
+    // Refused, it gets a ticket, to which the release hands over.
     const wait = { sinceMs: clock.wallMs(), waitedMs: 0, ticket: TICKET, reserveMs: TTL_MS };
     ballots.push(
       await node.ask("claim", { ...asking(), wait }),
@@ -235,28 +235,20 @@ export async function probeLock(node: RedisNode, clock: Clock, forMs: number): P
     );
     ballots.push(await node.ask("seal", { ...mine, token: granted.token + AHEAD }));
   }
-  const released = await node.ask("release", { ...mine, tells: true });
-  ballots.push(released, await node.ask("leave", { resources: [RESOURCE], ticket: TICKET }));
-  ear.stop();
+  ballots.push(await node.ask("release", { ...mine, tells: true }), await node.ask("leave", { resources: [RESOURCE], ticket: TICKET }));
+  stop();
   const [cause] = ballots.flatMap((ballot) => (ballot.kind === "unreachable" && !ballot.unsent ? [ballot.cause] : []));
-  if (cause !== undefined) return cause;
-  // The script goes on without the mark.
-  const isUnmarked = ear.isListening && released.kind === "released" && released.listeners === 0;
-  return isUnmarked ? "NOPERM: the user lacks a permission the lock needs (+append)" : undefined;
+  return cause;
 }
 
-interface Ear {
-  readonly isListening: boolean;
-  stop(): void;
-}
-
-function listen(node: RedisNode, clock: Clock, forMs: number): Promise<Ear> {
+/** The returned function ends it. */
+function listen(node: RedisNode, clock: Clock, forMs: number): Promise<() => void> {
   return new Promise((resolve) => {
-    const heard = (isListening: boolean): void => {
+    const heard = (): void => {
       clock.clearTimer(timer);
-      resolve({ isListening, stop: () => stop() });
+      resolve(() => stop());
     };
-    const timer = clock.setTimer(forMs, () => heard(false));
-    const stop = node.onReleased(RESOURCE, { released() {}, deaf() {}, listening: () => heard(true) });
+    const timer = clock.setTimer(forMs, heard);
+    const stop = node.onReleased(RESOURCE, { released() {}, deaf() {}, listening: heard });
   });
 }

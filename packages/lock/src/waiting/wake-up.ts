@@ -99,8 +99,8 @@ export class WakeUp {
     await this.#budget.sleep(Math.max(0, Math.min(forMs, news)));
   }
 
-  // Looks at one of the nodes, in turn, and returns when nobody holds it any more, or somebody who
-  // would not tell; when it was told to ask; when its ticket is gone; and in time for its tickets.
+  // Looks at one of the nodes, in turn, and returns when nobody holds it any more; when it was told
+  // to ask; when its ticket is gone; and in time for its tickets.
   // Wakes at the earliest of four moments:
   //   endsAt     its tickets are to be asked for again, and the part of a set to be kept again;
   //   #askAt     it was told to ask (`#hear`);
@@ -146,7 +146,7 @@ export class WakeUp {
       }
       if (ballot.isForgotten) return this.#listenAnew(node);
       const isReserved = ballot.isReserved === true;
-      if (!isReserved && (ballot.holder === null || !ballot.hasWaiters)) return;
+      if (!isReserved && ballot.holder === null) return;
       freeAt = freeAfter(isReserved, ballot.remainingMs ?? 0);
     }
   }

@@ -170,7 +170,7 @@ describe("the simulated server", () => {
       { kind: "node script", name: "openAdmission", args: ["nonce1", "id1", "4000000000007", "10000", "0", ""] },
       { kind: "node script", name: "admit", args: member },
       { kind: "lua", source: "return redis.call(unpack(ARGV))", args: ["SET", "{conformance}:token:a", "9999999999999999"] },
-      { kind: "request", name: "grant", resources: ["a"], args: ["90000", "18", "three|label of three\n"] },
+      { kind: "request", name: "grant", resources: ["a"], args: ["90000", "18", "three|label of three"] },
     ];
     const real = new RealServer(node as RedisNode);
     try {
@@ -212,7 +212,7 @@ describe("the simulated server", () => {
     ["INCR", ({ memory, nowMs }, [key = ""]) => Number(memory.get(key, nowMs) ?? "0") + 1],
     ["PEXPIRE", ({ memory, nowMs }, [key = ""]) => (memory.leftMs(key, nowMs) === -2 ? 0 : 1)],
     ["PTTL", ({ memory, nowMs }, [key = ""]) => Math.max(-1, memory.leftMs(key, nowMs))],
-    ["APPEND", ({ memory, nowMs }, [key = "", text = ""]) => ((memory.get(key, nowMs) ?? "") + text).length],
+    ["EXISTS", ({ memory, nowMs }, keys) => new Set(keys.filter((key) => memory.leftMs(key, nowMs) !== -2)).size],
     ["HSET", ({ memory, nowMs }, [key = "", field = "", value = ""]) => memory.madeHash(key, nowMs).set(field, value).size],
     ["PUBLISH", () => 0],
   ])("is found out when it executes %s in another way", async ([name, otherwise], { fleet }) => {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "./lock-test.js";
 
 /** Of the requests; the others belong to the admission of a node. */
-const OF_REQUESTS = "evalsha set incr get append pttl pexpire del hset publish zadd zcard zrange zrank zrem zscore".split(" ");
+const OF_REQUESTS = "evalsha set incr get exists pttl pexpire del hset publish zadd zcard zrange zrank zrem zscore".split(" ");
 const OF_ADMISSIONS = "eval info time hmget hget hdel hset del".split(" ");
 
 async function without(command: string, nodes: readonly { cli(...words: string[]): Promise<unknown> }[], urls: readonly string[]) {

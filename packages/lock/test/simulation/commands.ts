@@ -201,12 +201,6 @@ function expire({ memory, nowMs }: Execution, [key = "", ttl = ""]: readonly str
   return 1;
 }
 
-function append({ memory, nowMs }: Execution, [key = "", text = ""]: readonly string[]): Reply {
-  const value = (memory.get(key, nowMs) ?? "") + text;
-  memory.change(key, value, nowMs);
-  return value.length;
-}
-
 function pubsub({ host }: Execution, [what, ...channels]: readonly string[]): Reply {
   if (what !== "NUMSUB") throw new Unsupported(`PUBSUB ${what}`);
   return channels.flatMap((channel) => [channel, host.listeners(channel)]);
@@ -242,7 +236,6 @@ export const commands: Commands = {
   ZRANGE: taking(3, zrange),
   GET: taking(1, ({ memory, nowMs }, [key = ""]) => memory.get(key, nowMs) ?? null),
   SET: taking({ least: 2 }, set),
-  APPEND: taking(2, append),
   INCR: taking(1, (execution, [key = ""]) => add(execution, key, 1)),
   DECR: taking(1, (execution, [key = ""]) => add(execution, key, -1)),
   MGET: taking({ least: 1 }, ({ memory, nowMs }, keys) => keys.map((key) => memory.string(key, nowMs) ?? null)),
@@ -251,6 +244,7 @@ export const commands: Commands = {
     for (const key of keys) memory.delete(key);
     return there;
   }),
+  EXISTS: taking({ least: 1 }, ({ memory, nowMs }, keys) => keys.filter((key) => memory.leftMs(key, nowMs) !== -2).length),
   PTTL: taking(1, ({ memory, nowMs }, [key = ""]) => memory.leftMs(key, nowMs)),
   PEXPIRE: taking(2, expire),
   HGET: taking(2, ({ memory, nowMs }, [key = "", field = ""]) => memory.hash(key, nowMs)?.get(field) ?? null),

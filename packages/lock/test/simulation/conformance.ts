@@ -66,10 +66,10 @@ interface Words {
 }
 
 const wordsOf: Readonly<Record<RequestName, (of: Words) => readonly string[]>> = {
-  grant: ({ owner: name, choice }) => [`${name}|label of ${name}${choice ? "\n" : ""}`],
+  grant: ({ owner: name }) => [`${name}|label of ${name}`],
   claim: ({ owner: name, turn, inbox }) => {
     const reserveMs = 3 * GRAIN_MS + GRAIN_MS / 2;
-    return [`${name}|label of ${name}\n`, "7", String(turn * GRAIN_MS), `${inbox}:set`, String(reserveMs)];
+    return [`${name}|label of ${name}`, "7", String(turn * GRAIN_MS), `${inbox}:set`, String(reserveMs)];
   },
   seal: ({ owner: name, token: number }) => [`${name}|`, String(number)],
   extend: ({ owner: name }) => [`${name}|`],
@@ -162,7 +162,7 @@ const command = fc.oneof(
   fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("PX"), ttlMs),
   fc.tuple(fc.constant("SET"), stringKey, value, fc.constant("NX"), fc.constant("PX"), ttlMs),
   fc.tuple(fc.constant("PEXPIRE"), stringKey, fc.oneof(ttlMs, fc.constantFrom("0", "-5"))),
-  fc.tuple(fc.constant("APPEND"), stringKey, value),
+  fc.tuple(fc.constant("EXISTS"), key, key),
   fc.tuple(fc.constant("HGET"), key, field),
   fc.tuple(fc.constant("HMGET"), key, field, field),
   fc.tuple(fc.constant("HSET"), key, field, value, field, value),

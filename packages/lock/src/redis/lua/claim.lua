@@ -1,9 +1,8 @@
 -- What   Grant as grant.lua does, to one that waits. Unless all that it wants is reserved for it, it
 --        has a place in the queue of each of its resources, and those that are free are handed over.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, then per request: lock value (owner|label and a line feed), since when it waits by
---        the client's clock, for how many ms it has waited, its ticket, for how many ms to reserve
---        for it
+-- ARGV   ttlMs, then per request: lock value (owner|label), since when it waits by the client's
+--        clock, for how many ms it has waited, its ticket, for how many ms to reserve for it
 -- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
 --        resource that has another owner, its lock value, its PTTL, its place in that queue: 1 is
 --        the first, 0 if it has none }
@@ -25,7 +24,7 @@ local now = nowMs()
 
 local function takePlace(first, last, at)
   local since, waitedMs, ticket, reserveMs = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local asked, name, locks = since + waitedMs, named(KEYS[first], 'ticket:', ticket), {}
+  local asked, name, locks = since + waitedMs, ticketName(ticket), {}
   if math.max(asked - now, now - asked) > math.max(RIGHT_MS, tonumber(reserveMs)) then
     since = format('%.0f', now - waitedMs)
   end
@@ -53,10 +52,7 @@ local function request(first, last, at)
   if not isReserved then
     takePlace(first, last, at)
     for key = first, last, 2 do
-      local holder = call('GET', KEYS[key])
-      if holder then
-        mark(KEYS[key], holder)
-      else
+      if not call('GET', KEYS[key]) then
         handOver(KEYS[key], ticket)
       end
     end
@@ -66,7 +62,7 @@ local function request(first, last, at)
     for key = first, last, 2 do
       call('ZREM', queueOf(KEYS[key]), ticket)
     end
-    call('DEL', named(KEYS[first], 'ticket:', ticket))
+    call('DEL', ticketName(ticket))
   else
     reply[4] = (call('ZRANK', queueOf(KEYS[first + 2 * (reply[1] - 1)]), ticket) or -1) + 1
   end

@@ -1,9 +1,8 @@
 -- What   Grant all resources of each request, or none, and store a token above every token this
 --        node stored for any of them. If all have this owner already (the request came twice),
---        answer the same grant again. The lock that a request is refused for is marked as having
---        waiters.
+--        answer the same grant again.
 -- KEYS   1 {ns}:node, then per resource: lock, token
--- ARGV   ttlMs, then per request: lock value (owner|label, and a line feed if others may wait)
+-- ARGV   ttlMs, then per request: lock value (owner|label)
 -- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
 --        resource that has another owner, its lock value, its PTTL }
 -- Note   A single request for a single resource may bear one word more: the field admitted as last

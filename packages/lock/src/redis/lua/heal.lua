@@ -17,7 +17,7 @@ local function request(first, last, at)
   end
   for key = first, last, 2 do
     store(KEYS[key + 1], math.max(token, storedAt(KEYS[key + 1])))
-    call('SET', KEYS[key], call('GET', KEYS[key]) or value, 'PX', ARGV[1])
+    call('SET', KEYS[key], value, 'PX', ARGV[1])
   end
   return 1
 end

@@ -27,7 +27,7 @@ for _, key in ipairs(page[2]) do
     reply[#reply + 1] = name
     reply[#reply + 1] = string.sub(redis.sha1hex(owner or value), 1, 8)
     -- A value of another form is a key that the lock did not make; it is shown whole.
-    reply[#reply + 1] = string.gsub(label or value, '\n$', '')
+    reply[#reply + 1] = label or value
     reply[#reply + 1] = left
     reply[#reply + 1] = string.format('%.0f', math.max(type(token) == 'string' and tonumber(token) or floor, counterFloor))
     reply[#reply + 1] = redis.call('ZCARD', queue .. name)

@@ -18,18 +18,13 @@
 --        it is kept until the rest is, so nobody that it waits for waits for it: for a quarter of
 --        the time that it has waited, after which others have it for three times as long.
 --        A reservation names the owner ~<ticket>.
---@include start
+--@include names
 -- A set that waits costs each hand-over in front of it so many reads: those behind are skipped.
 local MOST_SETS = 16
 local LONGEST_PART_MS = 1000
 
--- No namespace has a brace, so the first one closes the tag.
-local function named(lock, kind, rest)
-  return sub(lock, 1, string.find(lock, '}', 1, true) + 1) .. kind .. rest
-end
-
-local function queueOf(lock)
-  return named(lock, 'queue:', sub(lock, string.find(lock, '}', 1, true) + 7))
+local function ticketName(ticket)
+  return NAMESPACE .. 'ticket:' .. ticket
 end
 
 local function ticketAt(lock, place)
@@ -42,18 +37,18 @@ local function nowMs()
 end
 
 -- False if its process is gone.
-local function tell(lock, ticket, reservedMs)
-  local asked, inbox = call('HGET', named(lock, 'ticket:', ticket), 'asked'), string.match(ticket, '^[^:]*')
+local function tell(ticket, reservedMs)
+  local asked, inbox = call('HGET', ticketName(ticket), 'asked'), string.match(ticket, '^[^:]*')
   if not asked then
     return false
   end
-  return call('PUBLISH', named(lock, 'inbox:', inbox), format('%.0f', reservedMs) .. ' ' .. asked .. sub(ticket, #inbox + 1)) > 0
+  return call('PUBLISH', NAMESPACE .. 'inbox:' .. inbox, format('%.0f', reservedMs) .. ' ' .. asked .. sub(ticket, #inbox + 1)) > 0
 end
 
 -- What is to be reserved for a ticket now that this lock is free, for how long, and whether that is
 -- all it waits for; nil: nothing yet.
 local function dueTo(ticket, lock)
-  local name = named(lock, 'ticket:', ticket)
+  local name = ticketName(ticket)
   local known = call('HMGET', name, 'reserve', 'locks', 'again')
   local reserveMs = tonumber(known[1] or '1')
   if not known[2] then
@@ -94,10 +89,10 @@ local function handOver(lock, asking)
     local ticket = ticketAt(lock, format('%.0f', place))
     local isSet = string.find(ticket, ':&', 1, true)
     if reservedMs then
-      if tell(lock, ticket, reservedMs) or ticket == asking then
+      if tell(ticket, reservedMs) or ticket == asking then
         local last = ticketAt(lock, '-1')
         if last ~= ticket then
-          tell(lock, last, reservedMs)
+          tell(last, reservedMs)
         end
         return count
       end
@@ -108,11 +103,11 @@ local function handOver(lock, asking)
       local due, forMs, isAll = dueTo(ticket, lock)
       if not due then
         place, sets = place + 1, sets + 1
-      elseif ticket ~= asking and not tell(lock, ticket, isAll and 0 or forMs) then
+      elseif ticket ~= asking and not tell(ticket, isAll and 0 or forMs) then
         call('ZREM', queue, ticket)
       else
         for index = 1, #due do
-          call('SET', due[index], '~' .. ticket .. '|the next in line\n', 'PX', format('%.0f', forMs))
+          call('SET', due[index], '~' .. ticket .. '|the next in line', 'PX', format('%.0f', forMs))
           if isAll then
             call('ZREM', queueOf(due[index]), ticket)
           end

@@ -10,23 +10,19 @@
 --                                    that won the lock, if one did: where the lock has another owner
 --                                    it goes, and what is reserved for it to the next.
 --          ~<ticket>|1               A ticket, and what is reserved for it: its caller waits no more.
---        Who is refused, or claims, makes the lock value end in \n. Tickets may be older than the
---        lock, where the one before it ran out, or was given back with 0: then its value may lack
---        the line feed, nothing is handed over, and those that wait notice when they look. A lock
---        that was free already may have a queue all the same.
---        Of a single request for a single resource that is not ours or has no waiters, the whole
---        reply is the number. Nearly every call is of that kind, so nothing is defined before it:
---        the server pays for every definition. In the code: 23 and 24 are an owner of 22 characters,
---        the bar, and 1 or 0 without a ticket; the bytes 124, 126, 10 and 48 are |, ~, \n and 0.
---@include start
+--        A lock that was free already is handed over all the same.
+--        Of a single request for a single resource that is not ours or that nobody waits for, the
+--        whole reply is the number. Nearly every call is of that kind, so little is defined before
+--        it: the server pays for every definition. In the code: 23 and 24 are an owner of 22
+--        characters, the bar, and 1 or 0 without a ticket; the bytes 124, 126 and 48 are |, ~ and 0.
+--@include names
 if #KEYS == 1 and #ARGV == 1 and #ARGV[1] == 24 and string.byte(ARGV[1], 23) == 124 then
   local value = call('GET', KEYS[1])
   if value and sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then
     return 0
   end
-  if value and string.byte(value, -1) ~= 10 then
-    call('DEL', KEYS[1])
-    return 1
+  if call('EXISTS', queueOf(KEYS[1])) == 0 then
+    return call('DEL', KEYS[1])
   end
 end
 
@@ -41,7 +37,7 @@ local function request(first, last, at)
     ticket = sub(mine, 2, -2)
   end
   if ticket ~= '' then
-    call('DEL', named(KEYS[first], 'ticket:', ticket))
+    call('DEL', ticketName(ticket))
   end
   for key = first, last do
     local value = call('GET', KEYS[key])
@@ -49,8 +45,7 @@ local function request(first, last, at)
       call('ZREM', queueOf(KEYS[key]), ticket)
     end
     if value and (sub(value, 1, length) == mine or (ticket ~= '' and sub(value, 1, #ticket + 2) == '~' .. ticket .. '|')) then
-      call('DEL', KEYS[key])
-      reply, value = 1, string.byte(value, -1) ~= 10
+      reply, value = call('DEL', KEYS[key]), nil
     end
     if not value and string.byte(text, length + 1) ~= 48 then
       free[#free + 1] = KEYS[key]
@@ -68,7 +63,12 @@ end
 
 -- Requests for one resource whose release notifies nobody: read at once, deleted at once. Without
 -- the right to MGET each is read by itself.
-local values, freed = redis.pcall('MGET', unpack(KEYS)), {}
+local values, freed, queues = redis.pcall('MGET', unpack(KEYS)), {}, {}
+for index = 1, #KEYS do
+  queues[index] = queueOf(KEYS[index])
+end
+local someWait = call('EXISTS', unpack(queues)) > 0
+
 local function quick(key, last, at)
   local value, text = values[key], ARGV[at]
   local length = string.find(text, '|', 1, true)
@@ -78,7 +78,7 @@ local function quick(key, last, at)
   if value and sub(value, 1, length) ~= sub(text, 1, length) then
     return 0
   end
-  if not value or string.byte(value, -1) == 10 then
+  if not value or (someWait and call('EXISTS', queues[key]) > 0) then
     return nil
   end
   freed[#freed + 1] = KEYS[key]

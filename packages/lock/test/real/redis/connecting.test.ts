@@ -86,7 +86,7 @@ describe("a node that cannot be asked", () => {
   test("works for a user who may do only what the lock needs", async ({ fleet }) => {
     const { urls, nodes } = await fleet({ nodes: 1 });
     const commands =
-      "+eval +evalsha +info +time +get +set +append +incr +decr +del +pttl +pexpire +hget +hgetall +hset +hdel +hmget +publish +zadd +zcard +zrange +zrank +zrem +zscore +subscribe";
+      "+eval +evalsha +info +time +get +set +exists +incr +decr +del +pttl +pexpire +hget +hgetall +hset +hdel +hmget +publish +zadd +zcard +zrange +zrank +zrem +zscore +subscribe";
     await nodes[0]?.cli("ACL", "SETUSER", "least", "on", ">p", `~{${namespace}}:*`, `&{${namespace}}:*`, "-@all", ...commands.split(" "));
     await using lock = await opened([withUser(urls[0] ?? "", "least:p")], { namespace });
     const question = asking("a");

@@ -204,8 +204,6 @@ export class TurnChecker {
   readonly #checker: LeaseChecker;
   readonly #waiting = new Set<Waiting>();
   readonly #last = new Map<string, Holding>();
-  /** When it was given the last time after a lease that ran out. */
-  readonly #ranOutAt = new Map<string, number>();
   /** Of each caller, for one and for several. */
   readonly #waits = { one: new Map<object, Waits>(), several: new Map<object, Waits>() };
   /** Of the last lock that was found by a look, since processes stopped, went on or died. */
@@ -245,14 +243,13 @@ export class TurnChecker {
       if (
         waiting.who !== who &&
         isLater &&
-        holding.resources.some((one) => waiting.resources.includes(one) && !this.#ranOutLately(one)) &&
+        holding.resources.some((one) => waiting.resources.includes(one)) &&
         !this.#isKeptWaiting(waiting)
       )
         waiting.overtaken.set(who, (waiting.overtaken.get(who) ?? 0) + 1);
     }
     for (const resource of holding.resources) {
       this.#judgeGap(resource, holding);
-      if (this.#hasRunOut(resource)) this.#ranOutAt.set(resource, holding.grantedAt);
       this.#last.set(resource, holding);
     }
   }
@@ -269,17 +266,6 @@ export class TurnChecker {
   /** Who asks from afar is heard later. */
   get #apartMs(): number {
     return 2 * (this.#scenario.leastMs + this.#scenario.jitterMs + this.#scenario.awayMs);
-  }
-
-  #hasRunOut(resource: string): boolean {
-    const last = this.#last.get(resource);
-    return last !== undefined && (last.endedAt === undefined || last.endedAt >= last.validUntilAt);
-  }
-
-  /** Nothing tells of it: those that wait look, and ask when they have seen that it is over. */
-  #ranOutLately(resource: string): boolean {
-    const ranOutAt = this.#ranOutAt.get(resource);
-    return this.#hasRunOut(resource) || (ranOutAt !== undefined && this.#timeline.now < ranOutAt + 3 * this.#apartMs);
   }
 
   /** It wants several, and has waited long for the holder of one: others have the rest meanwhile. */

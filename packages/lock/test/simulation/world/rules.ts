@@ -144,11 +144,7 @@ export const controls: Readonly<Record<string, Rules>> = {
     find: "admittedAs('+', floor, ARGV[8], ARGV[4])",
     replace: "admittedAs('+', 0, ARGV[8], ARGV[4])",
   }),
-  "heal over another's key": edited(
-    "heal",
-    { find: "if holder and sub(holder, 1, #mine) ~= mine then", replace: "if false then" },
-    { find: "call('GET', KEYS[key]) or value", replace: "value" },
-  ),
+  "heal over another's key": edited("heal", { find: "if holder and sub(holder, 1, #mine) ~= mine then", replace: "if false then" }),
   "validity from the last reply": { ...allRules, countsFrom: "last reply" },
   "no allowance for drift": { ...allRules, policy: (policy) => ({ ...policy, driftFactor: -0.05 }) },
   "less than a majority": {
@@ -160,13 +156,13 @@ export const controls: Readonly<Record<string, Rules>> = {
     replace: "if #KEYS == 1 and #ARGV == 1 then\n  call('DEL', KEYS[1])\n  if true then return 1 end\n",
   }),
   "claims over a holder": edited("claim", {
-    find: "elseif holder ~= value and holder ~= value .. '\\n' then",
+    find: "elseif holder ~= value then",
     replace: "elseif false then",
   }),
   "reservations without an end": edited("release", { find: ", 'PX', format('%.0f', forMs))", replace: ")" }),
   "tickets that stay": edited(
     "release",
-    { find: "call('DEL', named(KEYS[first], 'ticket:', ticket))", replace: "" },
+    { find: "call('DEL', ticketName(ticket))", replace: "" },
     { find: "call('ZREM', queueOf(KEYS[key]), ticket)", replace: "" },
   ),
   "parts that nobody keeps": edited("release", { find: "elseif not isFirst then", replace: "elseif true then" }),

@@ -85,6 +85,9 @@ const turns = ambushed("standing still", {
   wants: "turns",
 });
 
+/** More callers than locks, for one and for several. */
+const crowded = (seed: number): Scenario => ({ ...shortOf(seed, withTurns), clients: 4, resources: 3, stormMs: 1_000 });
+
 /** All processes but the first of each host have another server in the place of the last. */
 const renewed = ambushed("left behind", {
   clients: 4,
@@ -169,7 +172,7 @@ const switchedOff: readonly (readonly [string, number, (seed: number) => Scenari
   ["release whoever holds it", 40, shortOf, /^(L2|T1|T2)/],
   ["release nothing", 20, shortOf, /^(left behind|forgotten)/],
   ["refused without a ticket", 20, turns, /^(W1|left behind)/],
-  ["tickets that stay", 20, turns, /^(W1|left behind)/],
+  ["tickets that stay", 20, crowded, /^(W1|left behind)/],
   ["votes of any generation", 20, renewed, /^(L2|T1|T2)/],
 ];
 

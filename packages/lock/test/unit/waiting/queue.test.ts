@@ -113,6 +113,26 @@ test("W1 a lock whose holder's time is over goes to the first in the queue, each
   expect(order).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
+test("W1 who takes a lock in the moment in which it ran out hands it to those that wait", async (story) => {
+  const holder = story.actor();
+  await holder.locker.acquire("r", { ttlMs: 1_000 });
+  holder.kill();
+  const [waiter, passer] = [story.actor({ retry }), story.actor().locker];
+  const waiting = waiter.locker.acquire("r", patient);
+  await story.untilQueued("r", 1);
+  for (const { name } of story.nodes) waiter.hold(name);
+  let taken: Lease | undefined;
+  await story.until(async () => {
+    const attempt = await passer.tryAcquire("r");
+    if (attempt.ok) taken = attempt.lease;
+    return attempt.ok;
+  }, "it ran out");
+  await taken?.release();
+  expect((await passer.tryAcquire("r")).ok).toBe(false);
+  waiter.deliver();
+  await waiting;
+});
+
 /** Callers that take these again and again, each from a process of its own: how often each had them. */
 async function sharing(story: Story, wanted: readonly (readonly string[])[], forMs: number, holdMs = 2): Promise<readonly number[]> {
   const endsAt = story.nowMs + forMs;

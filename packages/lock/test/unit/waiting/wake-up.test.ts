@@ -20,7 +20,7 @@ interface Given {
   readonly seen?: readonly object[];
 }
 
-const heldFor = (remainingMs: number) => ({ holder: "h", hasWaiters: true, remainingMs });
+const heldFor = (remainingMs: number) => ({ holder: "h", remainingMs });
 
 /** One that was refused by all of three nodes, and sleeps. */
 function asleep({ remainingMs = 60_000, place = 1, resources = ["r"], seen = [] }: Given = {}) {
