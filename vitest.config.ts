@@ -59,7 +59,7 @@ export default defineConfig({
           ...patient,
         },
       },
-      // Whole fault runs, soaks, releases and stories, with servers of their own: `npm test -- --project="*"` has them and the models as well.
+      // Whole fault runs, releases and stories, with servers of their own: `npm test -- --project="*"` has them and the models as well.
       { ...shared, test: { ...shared.test, ...patient, name: "long", include: ["{packages/*,tools}/test/long/**/*.test.ts"] } },
     ],
   },

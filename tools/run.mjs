@@ -42,7 +42,6 @@ const tasks = {
   dev: program("packages/dev/dist/main.js", "packages/dev"),
   bench: program("packages/bench/dist/main.js", "packages/bench"),
   faults: program("packages/robustness/dist/main.js"),
-  soak: program("packages/robustness/dist/soak.js"),
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages/main.mjs"),
   openapi: program("tools/openapi/main.mjs"),

@@ -60,12 +60,6 @@ export function minutesOf(values: Values, fallback: number): number {
   return numberFor(values, "minutes", { fallback, least: 0.01, most: 10_000, isWhole: false });
 }
 
-export function oneOf<T extends string>(name: string, value: string, known: readonly T[]): T {
-  const found = known.find((one) => one === value);
-  if (found === undefined) throw new RangeError(`--${name} is one of ${known.join(", ")}, not ${value}`);
-  return found;
-}
-
 /** Whether a short run is asked for; it decides by itself what `other` would. */
 export function shortOr(values: Values, other: string): boolean {
   if (values.short === true && values[other] !== undefined)

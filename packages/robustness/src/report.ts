@@ -1,6 +1,4 @@
-// Runs as people read them. Of a run under faults: what was asked and answered, what broke, and the verdict. Of a soak:
-// what was done and disturbed, and the curves that are not flat.
-import { type Finding, isBad, type Row } from "./checkers/curves.js";
+// A run as people read it: what was asked and answered, what broke, and the verdict.
 import { L1_TOLERANCE_MS } from "./checkers/leases.js";
 import { isWrite } from "./checkers/writes.js";
 import { whole } from "./command.js";
@@ -110,49 +108,4 @@ export function savedUpdates({ operations, entries }: Pick<History, "operations"
     if (code !== "fencing_token_stale" || on === undefined) return false;
     return (entryAt.get(`${resource} ${on.rev + 1}`)?.token ?? 0) > token;
   }).length;
-}
-
-/** What a soak has seen and done. */
-export interface Soaked {
-  readonly rows: readonly Row[];
-  readonly disturbances: readonly { readonly atMs: number; readonly what: string }[];
-  readonly servers: readonly string[];
-  readonly operations: Readonly<Record<string, number>>;
-  readonly failures: Readonly<Record<string, number>>;
-}
-
-/** The curves that are not flat, and how many are. */
-export function soakReport({ rows, disturbances, servers, operations, failures }: Soaked, findings: readonly Finding[]): string {
-  const minutes = (rows.at(-1)?.atMs ?? 0) / 60_000;
-  const total = Object.values(operations).reduce((sum, count) => sum + count, 0);
-  const judged = findings.flatMap(({ curves }) => curves);
-  const bad = judged.filter(isBad).length;
-  return [
-    "",
-    ...servers,
-    list(`${whole(total)} operations in ${minutes.toFixed(1)} min`, mostFirst(operations)),
-    list("refused or failed", mostFirst(failures)),
-    list("disturbances", counted(disturbances.map(({ what }) => what))),
-    ...findings.filter(({ curves }) => curves.some(isBad)).map((finding) => `${titleOf(finding)}: ${verdictOf(finding)}`),
-    `${minutes.toFixed(1)} minutes of contended load: ${judged.length} curves, ${bad === 0 ? "all flat" : `${bad} not flat`}`,
-  ].join("\n");
-}
-
-function mostFirst(counts: Readonly<Record<string, number>>): [string, number][] {
-  return Object.entries(counts).sort(([, a], [, b]) => b - a);
-}
-
-export function titleOf({ panel: { group, title, unit } }: Finding): string {
-  return `${group}, ${title}${unit === "" ? "" : ` (${unit})`}`;
-}
-
-/** The worst curve's, with its slope and the limits between which that is, at 98 %. */
-function verdictOf({ worst }: Finding): string {
-  const { kind, perHour, leastPerHour, mostPerHour } = worst.verdict;
-  if (kind === "too few values") return `TOO FEW VALUES (${worst.name})`;
-  return `${kind.toUpperCase()} (${worst.name}) ${signed(perHour)}/h [${signed(leastPerHour)} … ${signed(mostPerHour)}]`;
-}
-
-function signed(value: number): string {
-  return `${value > 0 ? "+" : ""}${Number(value.toPrecision(3))}`;
 }

@@ -17,8 +17,6 @@ export interface Course {
   /** From the undoing of the faults to the last answer, at most. */
   readonly recoveryMs: number;
   onPhase?(phase: string): void;
-  /** The clients are killed in the middle of what they do. */
-  readonly interrupted?: AbortSignal;
 }
 
 /** The time in which there were faults, and whether all workers ended their last operation in time. */
@@ -28,7 +26,7 @@ export interface Ran {
 }
 
 export async function run(workers: Workers, course: Course): Promise<Ran> {
-  const { recoveryMs, interrupted, onPhase = () => {} } = course;
+  const { recoveryMs, onPhase = () => {} } = course;
   await workers.ready();
   onPhase("under faults");
   const [over, giveUp] = [new AbortController(), new AbortController()];
@@ -50,7 +48,6 @@ export async function run(workers: Workers, course: Course): Promise<Ran> {
     }
     onPhase("recovering");
     const span = { fromAt, untilAt: nowMs() };
-    if (interrupted?.aborted) giveUp.abort();
     workers.finish();
     ran = { span, isRecovered: await done };
   } finally {

@@ -2,7 +2,7 @@
 // hears what they report.
 import { fileURLToPath } from "node:url";
 import { AskedChild } from "@palisade/testkit";
-import { type Ask, noTally, type Orders, type Reading, type Tally, type Told } from "../traffic/messages.js";
+import { type Ask, noTally, type Orders, type Tally, type Told } from "../traffic/messages.js";
 
 /** Compiled also for the tests, which run from the sources. */
 const program = fileURLToPath(new URL("../../dist/traffic/worker.js", import.meta.url));
@@ -18,8 +18,6 @@ export interface Place {
 /** A place, whose process fails the run with its last words if it ends by itself. */
 export class Worker {
   readonly name: string;
-  /** What it last said of itself, and when. */
-  last: { readonly reading: Reading; readonly at: number } | undefined;
   readonly #place: Place;
   readonly #workers: Workers;
   #process: AskedChild<Ask, Told>;
@@ -112,10 +110,7 @@ export class Worker {
 
   #hear(told: Told): void {
     if (told.kind === "tally") this.#workers.count(told.tally);
-    else if (told.kind === "reading") {
-      this.last = { reading: told.reading, at: performance.now() };
-      this.#workers.onReading(told.reading);
-    } else if (told.kind === "asleep") {
+    else if (told.kind === "asleep") {
       this.#workers.pauses++;
       this.#wakeLater(told.forMs);
     } else this.#wake();
@@ -139,14 +134,9 @@ export class Workers implements AsyncDisposable {
   readonly tally = { ...noTally };
   /** How often a worker stopped itself in the middle of its work. */
   pauses = 0;
-  onReading: (reading: Reading) => void = () => {};
 
   constructor(places: readonly Place[]) {
     this.all = places.map((place) => new Worker(place, this));
-  }
-
-  get pids(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.all.map(({ name, pid }) => [name, pid]));
   }
 
   async ready(): Promise<void> {

@@ -23,29 +23,17 @@ export function keyring(keys: readonly Key[]): string {
   return JSON.stringify(keys.map(({ id, secret }) => ({ id, sha256: sha256(secret), scopes: ["read:", "write:", "seal:"] })));
 }
 
-/** A module that its process loads before the program, and what to do with its messages. */
-export interface Probe {
-  readonly module: string;
-  readonly onMessage: (message: unknown) => void;
-}
-
 export class Gateway implements AsyncDisposable {
   readonly name: string;
   /** Set before the next start. */
   env: Readonly<Record<string, string>>;
-  readonly #probe: Probe | undefined;
   readonly #links: FaultProxy[] = [];
   #serving: Serving | undefined;
   #upstream = { host: "127.0.0.1", port: 1 };
 
-  constructor(name: string, env: Readonly<Record<string, string>>, probe?: Probe) {
+  constructor(name: string, env: Readonly<Record<string, string>>) {
     this.name = name;
     this.env = env;
-    this.#probe = probe;
-  }
-
-  get pid(): number | undefined {
-    return this.#serving?.child.pid;
   }
 
   get adminUrl(): string {
@@ -54,8 +42,7 @@ export class Gateway implements AsyncDisposable {
 
   /** Fails with the last words of the process if it ends before it listens. */
   async start(): Promise<void> {
-    const probe = this.#probe === undefined ? {} : { nodeOptions: ["--import", this.#probe.module], onMessage: this.#probe.onMessage };
-    this.#serving = await startServing({ name: this.name, env: this.env, ...probe });
+    this.#serving = await startServing({ name: this.name, env: this.env });
     this.#upstream = addressOf(this.#serving.url);
     await Promise.all(this.#links.map((link) => link.serverUp(this.#upstream)));
   }

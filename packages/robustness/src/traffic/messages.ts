@@ -1,5 +1,4 @@
 // What the harness and its worker processes say to each other. Plain data.
-import type { SelfReading } from "./probe.js";
 
 interface CommonOrders {
   /** Of the process: c3.1 is the second process in the place of c3. */
@@ -41,21 +40,7 @@ export interface IntruderOrders extends CommonOrders {
   readonly apiKey: string;
 }
 
-/** What a client of the soak's control does wrong, once per operation. */
-export const leaks = ["memory", "timers", "files"] as const;
-export type Leak = (typeof leaks)[number];
-
-export interface LoadOrders extends CommonOrders {
-  readonly traffic: "load";
-  readonly client: number;
-  readonly redisUrls: readonly string[];
-  readonly gatewayUrl: string;
-  readonly namespace: string;
-  readonly perSecond: number;
-  readonly leaks: readonly Leak[];
-}
-
-export type Orders = (LockOrders | DocumentOrders | IntruderOrders | LoadOrders) & { readonly reportEveryMs: number };
+export type Orders = (LockOrders | DocumentOrders | IntruderOrders) & { readonly reportEveryMs: number };
 
 /** Each is answered when it is done: the orders, when it can begin; "work", when its last operation has ended. */
 export type Ask = { readonly orders: Orders } | "work" | "finish" | "leave";
@@ -70,24 +55,9 @@ export interface Tally {
 }
 export const noTally: Tally = { done: 0, refused: 0, unknown: 0, overwrote: 0 };
 
-/** What the soak times: a free lock, a contended one, a write and a read by the gateway. */
-export type Timing = "acquire" | "wait" | "write" | "read";
-
-/** The state of a worker of the soak, and what it did since the last reading. */
-export interface Reading {
-  readonly self: SelfReading;
-  /** Calls of acquire that have not been answered yet. */
-  readonly waiting: number;
-  readonly operations: Readonly<Record<string, number>>;
-  readonly failures: Readonly<Record<string, number>>;
-  /** The median in milliseconds, of what there was. */
-  readonly took: Readonly<Partial<Record<Timing, number>>>;
-}
-
 /** What it tells between its answers. */
 export type Told =
   | { readonly kind: "tally"; readonly tally: Tally }
-  | { readonly kind: "reading"; readonly reading: Reading }
   /** About to stop itself by a signal, to be continued after so long. */
   | { readonly kind: "asleep"; readonly forMs: number }
   | { readonly kind: "awake" };
@@ -97,8 +67,6 @@ export interface Traffic {
   ready(): Promise<unknown>;
   /** Until it is over, and then the last operation. */
   work(): Promise<void>;
-  /** Reported in place of a tally. */
-  reading?(): Reading;
   close(): Promise<unknown>;
 }
 

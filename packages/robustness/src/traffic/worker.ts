@@ -26,12 +26,10 @@ const self: Process = {
 async function trafficOf(orders: Orders): Promise<Traffic> {
   if (orders.traffic === "one lock") return (await import("./one-lock.js")).oneLock(orders, self);
   if (orders.traffic === "documents") return (await import("./documents.js")).documentTraffic(orders, self);
-  if (orders.traffic === "intrusion") return (await import("./intruder.js")).intrusion(orders, self);
-  return (await import("./load.js")).load(orders, self);
+  return (await import("./intruder.js")).intrusion(orders, self);
 }
 
-function report({ reading }: Traffic): Promise<void> {
-  if (reading !== undefined) return tell({ kind: "reading", reading: reading() });
+function report(): Promise<void> {
   const taken = tally;
   tally = { ...noTally };
   return tell({ kind: "tally", tally: taken });
@@ -49,11 +47,11 @@ async function perform(ask: Ask): Promise<unknown> {
   if (begun === undefined) throw new Error(`${ask} was asked of a worker without orders`);
   const { orders, traffic } = begun;
   if (ask === "work") {
-    const reporter = setInterval(() => void report(traffic), orders.reportEveryMs).unref();
+    const reporter = setInterval(() => void report(), orders.reportEveryMs).unref();
     working = traffic.work();
     await working;
     clearInterval(reporter);
-    return await report(traffic);
+    return await report();
   }
   finishing.abort();
   const overdue = setTimeout(() => die(`${orders.name} has not left within ${LEAVE_MS} ms`), LEAVE_MS);

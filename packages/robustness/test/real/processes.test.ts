@@ -47,7 +47,7 @@ test("a worker that ends by a SIGKILL that is not of the run fails the run", { t
   const running = run(all, {
     inject: async () => {},
     traffic: async () => {
-      process.kill(all.pids.one as number, "SIGKILL");
+      process.kill(all.all[0]?.pid as number, "SIGKILL");
       await new Promise<never>(() => {});
     },
     recoveryMs: PATIENCE_MS,

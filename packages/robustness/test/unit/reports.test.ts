@@ -1,8 +1,7 @@
-// What people are told of a run, and which curves of a soak are judged.
+// What people are told of a run.
 import { describe, expect, test } from "vitest";
-import { type Finding, findAll, isBad, type Row, standsOut } from "../../src/checkers/curves.js";
 import { emptyHistory, type LeaseRecord, type Operation } from "../../src/history.js";
-import { type Outcome, soakReport, textReport } from "../../src/report.js";
+import { type Outcome, textReport } from "../../src/report.js";
 
 const resource = "ledgers/1";
 const put = (id: string, token: number, sentAt: number, more: Partial<Operation>): Operation => {
@@ -53,40 +52,5 @@ describe("a fault run", () => {
     const alone = { ...outcome, history: { ...emptyHistory, leases: outcome.history.leases, counters } };
     expect(textReport(alone)).toContain("Samples of counters: 2.");
     expect(textReport(alone)).toContain("No violation of T1, T2, L1, L2; counters only rose");
-  });
-});
-
-/** Half an hour. */
-function rowsOf(values: (i: number) => Row["values"]): Row[] {
-  return Array.from({ length: 360 }, (_, i) => ({ atMs: (i + 1) * 5_000, values: values(i + 1) }));
-}
-
-function named(id: string, findings: readonly Finding[]): Finding {
-  return findings.find(({ panel }) => panel.id === id) as Finding;
-}
-
-describe("a soak", () => {
-  const rows = rowsOf((i) => ({ "client-timers/client 1": 10 + i, "client-timers/client 2": 10 + (i % 2), "redis-keys/n1": 5 }));
-  const findings = findAll(rows);
-  const soaked = { rows, disturbances: [{ atMs: 9, what: "node slow" }], servers: ["Redis"], operations: { read: 12_345 }, failures: {} };
-
-  test("is judged curve by curve, a panel by its worst, and the leaking client stands out", () => {
-    const [timers, keys] = [named("client-timers", findings), named("redis-keys", findings)];
-    expect([timers, keys].map(({ curves }) => curves.some(isBad))).toEqual([true, false]);
-    expect([timers, keys].map(standsOut)).toEqual([true, false]);
-    expect(timers.worst.name).toBe("client 1");
-  });
-
-  test("does not call a client leaky that grows as all of its peers do", () => {
-    const all = rowsOf((i) => ({ "client-rss/client 1": 80 + i, "client-rss/client 2": 70 + i }));
-    const rss = named("client-rss", findAll(all));
-    expect([rss.curves.some(isBad), standsOut(rss)]).toEqual([true, false]);
-  });
-
-  test("names what is not flat", () => {
-    const text = soakReport(soaked, findings);
-    expect(text).toContain("12 345 operations in 30.0 min");
-    expect(text).toMatch(/Client, Active timers: RISING \(client 1\) \+720\/h/);
-    expect(text).toContain("30.0 minutes of contended load: 3 curves, 1 not flat");
   });
 });

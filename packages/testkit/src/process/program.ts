@@ -21,10 +21,7 @@ export interface ChildSpec {
 }
 
 /** Of a Node program. */
-export interface NodeSpec extends Omit<ChildSpec, "command" | "args"> {
-  /** Of Node, before the program. */
-  readonly nodeOptions?: readonly string[];
-}
+export type NodeSpec = Omit<ChildSpec, "command" | "args">;
 
 export interface ChildExit {
   readonly code: number | null;
@@ -41,8 +38,8 @@ export function startChild(spec: ChildSpec): Child {
 }
 
 /** A Node program, with its arguments. */
-export function startNode(program: string, args: readonly string[], { nodeOptions = [], ...spec }: NodeSpec = {}): Child {
-  return new Child({ ...spec, command: process.execPath, args: [...nodeOptions, program, ...args] });
+export function startNode(program: string, args: readonly string[], spec: NodeSpec = {}): Child {
+  return new Child({ ...spec, command: process.execPath, args: [program, ...args] });
 }
 
 export class Child implements LivingChild {
