@@ -61,7 +61,7 @@ export function stagePages(folder) {
     const text = linked(page, readFileSync(inRoot(page), "utf8"), new Set(pages));
     write(join(folder, renamed.get(page) ?? page), `${head(page)}${text}`);
   }
-  for (const picture of readdirSync(inRoot("docs")).filter((name) => /\.(png|svg)$/.test(name)))
+  for (const picture of readdirSync(inRoot("docs")).filter((name) => /\.png$/.test(name)))
     copyFileSync(inRoot("docs", picture), join(folder, "docs", picture));
   write(join(folder, "index.md"), readFileSync(inRoot("site", "index.md"), "utf8"));
   return sidebar(pages);

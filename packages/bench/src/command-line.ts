@@ -72,7 +72,7 @@ export function usage(known: readonly Part[]): string {
   usual              what docs/performance.md shows
   all                everything; the default
   --json FILE        the results
-  --write            docs/performance.md, its pictures and its results
+  --write            docs/performance.md and its results
   --from FILE        no measurement: the results of an earlier run
   --beside DIR       the lock and the gateway of another built checkout take part as well
   --rounds N         instead of those of the scope

@@ -116,7 +116,8 @@ async function main(): Promise<void> {
   if (asked.from !== undefined) for (const result of parseReport(text).results) console.log(asText(result));
   if (asked.json !== undefined) writeFileSync(asked.json, text);
   if (!asked.write) return;
-  for (const [name, content] of Object.entries({ ...pageOf(text), "performance.json": text })) writeFileSync(new URL(name, docs), content);
+  for (const [name, content] of Object.entries({ "performance.md": pageOf(text), "performance.json": text }))
+    writeFileSync(new URL(name, docs), content);
   console.log("\nwritten: docs/performance.md");
 }
 

@@ -16,4 +16,3 @@ export { localRedis, wasmRedis } from "./redis/server.js";
 export { CitusCluster, type CitusOptions } from "./servers/citus-cluster.js";
 export { chromiumLaunch, Pgbouncer, type PgbouncerOptions, Prometheus } from "./servers/distribution.js";
 export { MissingPrograms, PatroniCluster, type PatroniNode } from "./servers/patroni.js";
-export { element, escaped, svgDocument } from "./svg.js";

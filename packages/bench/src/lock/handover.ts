@@ -24,7 +24,6 @@ const crowds: Readonly<Record<number, { readonly effort: Effort; readonly entran
   2: { effort: { rounds: 5, seconds: 1 }, entrants: ["palisade", "redlock5", "redlock5!", "semaphore", "semaphore+"] },
   4: { effort: { rounds: 5, seconds: 1 }, entrants: ["palisade", "redlock5", "redlock5!", "semaphore", "semaphore+"] },
   16: { effort: { rounds: 3, seconds: 2 }, entrants: ["palisade", "redlock5", "redlock5!", "semaphore"] },
-  64: { effort: { rounds: 3, seconds: 4 }, entrants: ["palisade", "redlock5!", "semaphore"] },
 };
 const headlineEntrants = new Set(["palisade", "semaphore"]);
 
@@ -35,7 +34,7 @@ export const handoverParts: readonly Part[] = [
     from: "usual",
     run: parked,
   },
-  ...[2, 4, 16, 64].map((size) => ({
+  ...[2, 4, 16].map((size) => ({
     name: `handover-${size}`,
     what: `${size} processes that want one lock over and over: hand-over, longest wait, commands`,
     from: size === 16 ? ("quick" as const) : ("usual" as const),

@@ -14,8 +14,6 @@ const program = fileURLToPath(new URL("client.js", import.meta.url));
 
 interface Nodes {
   readonly nodes?: number;
-  /** With a log that is forced to disk. */
-  readonly isLogged?: boolean;
   /** By which way it is asked; without a proxy unless a row slows it down. */
   readonly urlOf?: (node: RedisNode) => string;
 }
@@ -33,16 +31,13 @@ export class LockBench implements AsyncDisposable {
     this.#beside = beside;
   }
 
-  /** Only the network and the scripts are compared: no proxy and no log where they are not measured. */
-  static async start(
-    context: Context,
-    { nodes = 5, isLogged = false, urlOf = ({ directUrl }) => directUrl }: Nodes = {},
-  ): Promise<LockBench> {
+  /** Only the network and the scripts are compared: no log, and no proxy where none is measured. */
+  static async start(context: Context, { nodes = 5, urlOf = ({ directUrl }) => directUrl }: Nodes = {}): Promise<LockBench> {
     const fleet = await RedisFleet.start({
       nodes,
       provider: "local",
       clock: "real",
-      ...(isLogged ? {} : { config: { appendonly: "no" } }),
+      config: { appendonly: "no" },
     });
     const info = String(await fleet.node("n1").cli("INFO", "server"));
     context.note("redis", /(?:valkey|redis)_version:(\S+)/.exec(info)?.[1] ?? "unknown");

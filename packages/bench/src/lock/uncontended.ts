@@ -1,5 +1,5 @@
 // Acquire and release of what nobody else wants: one at a time and many at once, by one process and
-// by several, on fleets of different sizes, with a log on disk, over slower networks.
+// by several, on fleets of different sizes, over slower networks.
 import { type Contestant, type Effort, type Plan, type Round, together } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
 import { type Column, median } from "../measure/results.js";
@@ -14,8 +14,6 @@ interface Shape {
   readonly id: string;
   readonly title: string;
   readonly nodes?: number;
-  /** With appendfsync always. */
-  readonly isLogged?: boolean;
   /** Of the network, each way. */
   readonly delayMs?: number;
   readonly processes?: number;
@@ -42,21 +40,12 @@ const shapes: Readonly<Record<string, readonly Shape[]>> = {
     })),
   ),
   "16-at-once": [{ id: "16-at-once", title: "16 at once", atOnce: 16, entrants: crowd }],
-  "64-at-once": [{ id: "64-at-once", title: "64 at once", atOnce: 64, entrants: crowd }],
   "256-at-once": [{ id: "256-at-once", title: "256 at once", atOnce: 256, entrants: wholeCrowd }],
-  "1024-at-once": [{ id: "1024-at-once", title: "1 024 at once", atOnce: 1_024, entrants: crowd }],
   nodes: [1, 3, 7].map((nodes) => ({
     id: `nodes/${nodes}`,
     title: `${nodes === 1 ? "One node" : `${nodes} nodes`}, one at a time`,
     nodes,
     entrants: few,
-  })),
-  log: [1, 64].map((atOnce) => ({
-    id: `log/${atOnce}`,
-    title: `Nodes that force each write to disk (appendfsync always), ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`,
-    isLogged: true,
-    atOnce,
-    entrants: atOnce === 1 ? few : crowd,
   })),
   network: [1, 5].flatMap((delayMs) =>
     [1, 64].map((atOnce) => ({
@@ -75,7 +64,6 @@ const what: Readonly<Record<string, string>> = {
   "fresh-names": "the same with names that were never locked before",
   processes: "2 and 4 processes side by side, and how many leases took a second round",
   nodes: "1, 3 and 7 nodes",
-  log: "nodes with appendfsync always",
   network: "networks of 1 and 5 ms each way",
 };
 
@@ -92,9 +80,9 @@ export const uncontendedParts: readonly Part[] = Object.entries(shapes).map(([na
 }));
 
 async function measure(shape: Shape, context: Context): Promise<void> {
-  const { nodes = 5, isLogged = false, delayMs = 0 } = shape;
+  const { nodes = 5, delayMs = 0 } = shape;
   context.progress.begin(shape.title);
-  await using bench = await LockBench.start(context, { nodes, isLogged, ...(delayMs === 0 ? {} : { urlOf: ({ url }) => url }) });
+  await using bench = await LockBench.start(context, { nodes, ...(delayMs === 0 ? {} : { urlOf: ({ url }) => url }) });
   for (const node of bench.fleet.nodes) node.slow(delayMs);
   const keys = shape.entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));
   const contestants: Contestant[] = [];
@@ -107,13 +95,13 @@ async function measure(shape: Shape, context: Context): Promise<void> {
 }
 
 function planOf(shape: Shape, contestants: readonly Contestant[], context: Context): Plan {
-  const { id, title, nodes = 5, isLogged = false, atOnce = 1, delayMs = 0 } = shape;
+  const { id, title, nodes = 5, atOnce = 1, delayMs = 0 } = shape;
   const network = delayMs === 0 ? "" : `, behind proxies that keep every packet for ${delayMs} ms or up to one more`;
   const masters = nodes === 1 ? "one master" : `${nodes} masters`;
   return {
     id,
     title,
-    remark: `acquire + release, ${masters} on loopback${isLogged ? "" : " without a log"}${network}`,
+    remark: `acquire + release, ${masters} on loopback without a log${network}`,
     effort: context.effort(id === "one-at-a-time" || id === "fresh-names" ? FINE : EFFORT),
     contestants,
     ...(atOnce === 1 ? { compared: "p50Us" } : { compared: "perSecond", reference: "best peer" }),

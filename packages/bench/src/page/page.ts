@@ -1,79 +1,29 @@
-// docs/performance.md and its pictures, from the results of a run and nothing else.
-import { element, escaped, svgDocument } from "@palisade/testkit";
+// docs/performance.md, from the results of a run and nothing else.
 import { bestPeer } from "../measure/comparison.js";
 import { isBusy, parseReport, type Report, type Result, type Row, shown } from "../measure/results.js";
 import { goalRows, lossRows } from "./goals.js";
 
-/** By the name of the file. */
-export type Files = Readonly<Record<string, string>>;
-
-interface Shown {
+interface Headline {
   readonly id: string;
   readonly key: string;
-  readonly digits: number;
   readonly remark: string;
 }
 
-const p50 = { key: "p50Us", digits: 0, remark: "acquire + release, p50 in µs: shorter is better" };
-const rate = { key: "perSecond", digits: 0, remark: "per second: longer is better" };
-const fair = { key: "fairShares", digits: 1, remark: "longest wait over the fair share: shorter is better" };
-const soon = { key: "p50Us", digits: 0, remark: "from release to the next holder, p50 in µs: shorter is better" };
+const p50 = { key: "p50Us", remark: "acquire + release, p50 in µs" };
+const rate = { key: "perSecond", remark: "per second" };
+const soon = { key: "p50Us", remark: "from release to the next holder, p50 in µs" };
 
-const pictures: Readonly<Record<string, { readonly label: string; readonly shows: readonly Shown[] }>> = {
-  "performance-lock.svg": {
-    label: "Acquire and release beside other libraries",
-    shows: [
-      { id: "one-at-a-time", ...p50 },
-      { id: "fresh-names", ...p50 },
-      { id: "256-at-once", ...rate },
-    ],
-  },
-  "performance-waiting.svg": {
-    label: "Hand-over and fairness beside other libraries",
-    shows: [
-      { id: "handover", ...soon },
-      { id: "handover-16", ...soon },
-      { id: "handover-16", ...fair },
-    ],
-  },
-  "performance-gateway.svg": {
-    label: "The gateway beside hand-written servers",
-    shows: ["puts/64", "gets/64", "hot-key", "transactions"].map((id) => ({ id, ...rate })),
-  },
-};
+const shownFirst: readonly Headline[] = [
+  { id: "one-at-a-time", ...p50 },
+  { id: "fresh-names", ...p50 },
+  { id: "256-at-once", ...rate },
+  { id: "handover", ...soon },
+  { id: "handover-16", ...soon },
+  ...["puts/64", "gets/64", "hot-key", "transactions"].map((id) => ({ id, ...rate })),
+];
 
-export function pageOf(text: string): Files {
+export function pageOf(text: string): string {
   const report = parseReport(text);
-  const drawings = Object.entries(pictures).flatMap(([file, { label, shows }]): [string, string][] => {
-    const panels = shows.flatMap((show) => panel(report.results, show));
-    return panels.length === 0 ? [] : [[file, chart(label, panels, noteOf(report))]];
-  });
-  return {
-    "performance.md": markdown(
-      report,
-      drawings.map(([file]) => file),
-    ),
-    ...Object.fromEntries(drawings),
-  };
-}
-
-/** A picture is also seen without its page. */
-function noteOf({ startedAt, machine }: Report): string {
-  const busy = isBusy(machine) ? ": other work ran beside this run" : "";
-  return `${startedAt.slice(0, 10)}, ${machine.cores} × ${machine.processor}, load average ${machine.loadAverage[0]} at the start${busy}`;
-}
-
-function panel(results: readonly Result[], { id, key, digits, remark }: Shown): readonly Panel[] {
-  const result = results.find((one) => one.id === id);
-  if (result === undefined) return [];
-  const bars = result.rows.flatMap(({ name, kind, figures }): readonly Bar[] => {
-    const value = figures[key];
-    return value === undefined ? [] : [{ name, kind, value }];
-  });
-  return [{ title: result.title, remark, digits, bars }];
-}
-
-function markdown(report: Report, drawings: readonly string[]): string {
   const { results } = report;
   const losses = lossRows(results);
   return [
@@ -94,7 +44,6 @@ function markdown(report: Report, drawings: readonly string[]): string {
     "",
     ...rows(["goal", "limit", "measured", ""], goalRows(report)),
     "",
-    ...drawings.flatMap((file) => [`![${pictures[file]?.label ?? file}](${file})`, ""]),
     "## What Palisade loses",
     "",
     ...(losses.length === 0
@@ -126,85 +75,18 @@ function machineLines({ machine, versions, startedAt, tookSeconds, leftOut }: Re
   return rows(["", ""], facts);
 }
 
-/** What the pictures show, in figures; a longest wait says nothing without the rate. */
 function headlines(results: readonly Result[]): readonly (readonly string[])[] {
-  return Object.values(pictures).flatMap(({ shows }) =>
-    shows.flatMap(({ id, key, digits, remark }) => {
-      const result = results.find((one) => one.id === id);
-      if (result === undefined || key === "fairShares") return [];
-      const value = (row: Row | undefined): string => (row === undefined ? "–" : shown(row.figures[key], digits));
-      const peer = bestPeer(result.rows, key);
-      return [
-        [
-          result.title,
-          remark.split(":")[0] ?? "",
-          value(result.rows.find(({ kind }) => kind === "ours")),
-          peer === undefined ? "–" : `${value(peer)} (${peer.name})`,
-        ],
-      ];
-    }),
-  );
+  return shownFirst.flatMap(({ id, key, remark }) => {
+    const result = results.find((one) => one.id === id);
+    if (result === undefined) return [];
+    const value = (row: Row | undefined): string => (row === undefined ? "–" : shown(row.figures[key], 0));
+    const peer = bestPeer(result.rows, key);
+    const ours = value(result.rows.find(({ kind }) => kind === "ours"));
+    return [[result.title, remark, ours, peer === undefined ? "–" : `${value(peer)} (${peer.name})`]];
+  });
 }
 
 function rows(titles: readonly string[], body: readonly (readonly string[])[]): readonly string[] {
   const line = (list: readonly string[]): string => `| ${list.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
   return [line(titles), line(titles.map(() => "---")), ...body.map(line)];
-}
-
-// Pictures of results: a panel of horizontal bars for each, in one drawing that follows the light or dark
-// scheme of its reader.
-
-interface Bar {
-  readonly name: string;
-  readonly value: number;
-  readonly kind: "ours" | "peer" | "bound";
-}
-
-interface Panel {
-  readonly title: string;
-  /** What the length of a bar says, and which direction is good. */
-  readonly remark: string;
-  readonly digits: number;
-  readonly bars: readonly Bar[];
-}
-
-const WIDTH = 900;
-const LEFT = 300;
-const RIGHT = 90;
-const ROW = 22;
-const HEAD = 52;
-const GAP = 18;
-
-const style = `svg{--surface:#fcfcfb;--ink:#1d1d1b;--muted:#6b6a64;--ours:#2a6fbb;--peer:#a9b4be;--bound:#d8dde1;color-scheme:light dark}
-@media(prefers-color-scheme:dark){svg{--surface:#16181c;--ink:#e9e8e4;--muted:#9b9a94;--ours:#6aa9ee;--peer:#5d6873;--bound:#363d44}}
-text{font-family:system-ui,-apple-system,"Segoe UI","Liberation Sans",sans-serif;font-size:12px;fill:var(--muted)}
-.surface{fill:var(--surface)}.title{font-size:15px;font-weight:600;fill:var(--ink)}.end{text-anchor:end}
-.ours{fill:var(--ours)}.peer{fill:var(--peer)}.bound{fill:var(--bound)}text.ours{fill:var(--ink);font-weight:600}`;
-
-const text = (kind: string | undefined, [x, y]: readonly [number, number], content: string): string =>
-  element("text", { class: kind, x, y }, escaped(content));
-
-function drawn({ title, remark, digits, bars }: Panel, top: number): string {
-  const most = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE);
-  const rows = bars.map(({ name, value, kind }, i) => {
-    const y = top + HEAD + i * ROW;
-    const width = Math.max(1, ((WIDTH - LEFT - RIGHT) * value) / most);
-    return [
-      text(kind === "ours" ? "end ours" : "end", [LEFT - 10, y + 13], name),
-      element("rect", { class: kind, x: LEFT, y: y + 2, width, height: ROW - 7, rx: 2 }),
-      text(kind === "ours" ? "ours" : undefined, [LEFT + width + 6, y + 13], shown(value, digits)),
-    ].join("\n");
-  });
-  return [text("title", [24, top + 22], title), text(undefined, [24, top + 40], remark), ...rows].join("\n");
-}
-
-function chart(label: string, panels: readonly Panel[], note: string): string {
-  let height = GAP;
-  const parts = panels.map((panel) => {
-    const top = height;
-    height += HEAD + panel.bars.length * ROW + GAP;
-    return drawn(panel, top);
-  });
-  height += GAP;
-  return svgDocument({ width: WIDTH, height, label, style }, [...parts, text(undefined, [24, height - GAP / 2], note)]);
 }

@@ -1,6 +1,4 @@
 // The run as one HTML page without scripts and network, light or dark as the reader's system.
-
-import { element, escaped } from "@palisade/testkit";
 import { type ActBegins, type Check, type DemoEvent, type ScenarioBegins, type ScenarioEnds, type Step, serverLanes } from "./events.js";
 import { wrapped } from "./lines.js";
 
@@ -355,4 +353,21 @@ function colour({ lanes }: Layout, lane: string): string {
   if (serverLanes.includes(lane)) return `var(--${lane})`;
   const workers = lanes.filter((name) => !serverLanes.includes(name));
   return `var(--actor-${workers.indexOf(lane) % 5})`;
+}
+
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+
+/** For HTML and SVG: nothing in the text is markup. */
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
+}
+
+type Attributes = Readonly<Record<string, string | number | undefined>>;
+
+/** An element with what is inside of it, which is markup; numbers have one decimal at most. */
+function element(name: string, attributes: Attributes, inside?: string): string {
+  const written = Object.entries(attributes).flatMap(([key, value]) =>
+    value === undefined ? [] : [` ${key}="${typeof value === "number" ? Math.round(value * 10) / 10 : escaped(value)}"`],
+  );
+  return inside === undefined ? `<${name}${written.join("")}/>` : `<${name}${written.join("")}>${inside}</${name}>`;
 }
