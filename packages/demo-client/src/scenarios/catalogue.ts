@@ -1,7 +1,7 @@
 // All scenarios, in the order of the list.
 import type { Scenario } from "../engine/act.js";
-import { cronOnce, doubleSubmit, threeItems } from "./contests.js";
-import { delayedWrite, eventLoopStall, gcPause, leaderPause } from "./late-writes.js";
+import { cronOnce, threeItems } from "./contests.js";
+import { delayedWrite, eventLoopStall, gcPause } from "./late-writes.js";
 import { extend, ownerCheck, repliesInFlight } from "./leases.js";
 import { clockJump, majorityDown, nodeAmnesia, otherMembers, replicaFailover } from "./nodes.js";
 import { restoredBackup, storeFailover } from "./stores.js";
@@ -16,12 +16,10 @@ export const scenarios: readonly Scenario[] = [
   replicaFailover,
   ownerCheck,
   threeItems,
-  doubleSubmit,
   cronOnce,
   majorityDown,
   extend,
   storeFailover,
   restoredBackup,
-  leaderPause,
   otherMembers,
 ];

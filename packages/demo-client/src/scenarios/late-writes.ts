@@ -2,7 +2,7 @@
 // the store, and without it.
 
 import { addressOf, FaultProxy } from "@palisade/testkit";
-import type { ActRun, Differing, Scenario, Worker } from "../engine/act.js";
+import type { ActRun, Differing, Scenario } from "../engine/act.js";
 import type { BeforeWriting, Document } from "../worker/protocol.js";
 import { codeOf, expectLoss, expectRefusal, expectTurns, fenced, type Leases, type Outcome, unfenced } from "./staging.js";
 
@@ -17,22 +17,20 @@ interface Held {
   /** How worker 1 is kept from writing until worker 2 has written. */
   readonly by?: "being stopped" | "computing";
   readonly beforeWriting?: BeforeWriting;
-  /** How each gets its turn. */
-  readonly takes?: "acquires" | "leads";
 }
 
 /** Worker 1 finds its lease good, and is held up before it writes until worker 2 has its turn and has written. */
-async function heldUp(act: ActRun, { resource: shown, late, inTime }: Writes, held: Held): Promise<Outcome & Leases & { one: Worker }> {
-  const { by = "being stopped", beforeWriting, takes = "acquires" } = held;
+async function heldUp(act: ActRun, { resource: shown, late, inTime }: Writes, held: Held): Promise<Outcome & Leases> {
+  const { by = "being stopped", beforeWriting } = held;
   const resource = act.resource(shown);
   const [one, two] = await act.workers("worker 1", "worker 2");
 
-  const older = await one[takes](resource);
+  const older = await one.acquires(resource);
   const pending = await one.isAboutToWrite(resource, { ...late, by: one.name }, beforeWriting);
   if (by === "being stopped") await one.isStopped();
   else act.step("stops", one.name, { text: "computes without a break: no timer of its own runs" });
 
-  const newer = await two[takes](resource);
+  const newer = await two.acquires(resource);
   await two.looksAt(resource);
   await two.writes(resource, { ...inTime, by: two.name });
 
@@ -41,7 +39,7 @@ async function heldUp(act: ActRun, { resource: shown, late, inTime }: Writes, he
   const written = await pending.answer;
   const stored = await act.stored(resource);
   expectTurns(act, { older, newer });
-  return { one, older, newer, late: written, stored };
+  return { older, newer, late: written, stored };
 }
 
 // A worker is stopped between its last check and its write, and wakes after the end of its lease.
@@ -82,28 +80,6 @@ export const eventLoopStall: Scenario = {
   ],
   proven:
     "A worker that was busy past its lease is refused by the fence, and finds out by itself if it looks before it writes. Without either, worker 2's update is lost.",
-};
-
-// The leader of an election is stopped before it writes, another is elected, and the old one wakes.
-
-const pausedLeader = (act: ActRun) =>
-  heldUp(act, { resource: "scheduler", late: { next: "nightly run" }, inTime: { next: "backup" } }, { takes: "leads" });
-
-export const leaderPause: Scenario = {
-  name: "leader-pause",
-  about: "a leader is paused past the end of its term, another is elected, the old one wakes up and writes",
-  acts: [
-    fenced("through the gateway", async (act) => {
-      const outcome = await pausedLeader(act);
-      const learns = await outcome.one.learnsOfLoss();
-      act.expect("the second term has the greater token", outcome.newer.token > outcome.older.token);
-      expectRefusal(act, outcome);
-      act.expect("worker 1 learns that it does not lead any more", learns !== undefined);
-    }),
-    unfenced("control: the same election, straight into a table", async (act) => expectLoss(act, await pausedLeader(act))),
-  ],
-  proven:
-    "An election cannot stop a leader that stands still from writing when it wakes up. The token of its term does: without the fence the new leader's update is lost.",
 };
 
 // A worker writes in time, and its packet is late: no check by the worker would have helped.

@@ -2,14 +2,13 @@
 
 import { randomBytes } from "node:crypto";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { once } from "node:events";
-import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent, type Term } from "@palisade/lock";
+import { channelNames, createLocker, type Lease, LockError, type Locker, type RenewalEvent } from "@palisade/lock";
 import { Redis } from "ioredis";
 import { type Granted, monotonicMs, type NotGranted, type Resource, type WorkerConfig } from "./protocol.js";
 
 interface LeaseListener {
   renewed(outcome: string, remainingMs: number): void;
-  lost(lease: Lease | Term, reason: string): void;
+  lost(lease: Lease, reason: string): void;
 }
 
 interface AcquireOptions {
@@ -22,7 +21,6 @@ export class Leases {
   readonly #locker: Locker;
   readonly #listener: LeaseListener;
   readonly #leases = new Map<string, Lease>();
-  readonly #terms = new Map<string, Term>();
   /** By their options. */
   readonly #plainLocks = new Map<string, Promise<PlainLock>>();
   /** Those that hold a resource. */
@@ -59,7 +57,6 @@ export class Leases {
     try {
       const lease = await this.#locker.acquire(name, options);
       const grantedAt = monotonicMs();
-      this.#terms.delete(name);
       this.#leases.set(name, lease);
       lease.signal.addEventListener("abort", () => this.#onLoss(lease), { once: true });
       return { ok: true, token: lease.token, grantedAt, validUntilAt: grantedAt + lease.remainingMs() };
@@ -70,36 +67,18 @@ export class Leases {
     }
   }
 
-  /** Resolves when this worker is elected; whenever a term ends it stands again. */
-  lead({ name }: Resource, ttlMs: number): Promise<Granted> {
-    return new Promise((resolve, reject) => {
-      const campaign = this.#locker.campaign(
-        name,
-        async (term) => {
-          const grantedAt = monotonicMs();
-          this.#terms.set(name, term);
-          resolve({ ok: true, token: term.token, grantedAt, validUntilAt: grantedAt + term.remainingMs() });
-          if (!term.signal.aborted) await once(term.signal, "abort");
-          this.#onLoss(term);
-        },
-        { ttlMs },
-      );
-      campaign.ended.catch(reject);
-    });
-  }
-
   async release({ name }: Resource): Promise<void> {
     await this.#leaseOf(name).release();
   }
 
   /** Undefined under a plain lock, and without a lease. */
   tokenOf({ name }: Resource): number | undefined {
-    return (this.#terms.get(name) ?? this.#leases.get(name))?.token;
+    return this.#leases.get(name)?.token;
   }
 
   /** By the holder's own clock. */
   remainingMs({ name }: Resource): number {
-    return this.#plainHolders.get(name)?.remainingMs(name) ?? (this.#terms.get(name) ?? this.#leaseOf(name)).remainingMs();
+    return this.#plainHolders.get(name)?.remainingMs(name) ?? this.#leaseOf(name).remainingMs();
   }
 
   /** One plain lock for the same options; resolves when enough nodes, or all, have answered. */
@@ -132,7 +111,7 @@ export class Leases {
     for (const _ of resources) this.#listener.renewed(outcome, remainingMs);
   };
 
-  #onLoss(lease: Lease | Term): void {
+  #onLoss(lease: Lease): void {
     const reason = (lease.signal.reason as LockError).reason ?? "expired";
     // These two the worker did itself.
     if (reason !== "released" && reason !== "closed") this.#listener.lost(lease, reason);

@@ -76,18 +76,6 @@ export class Worker {
     return answer;
   }
 
-  /** Stands for election; resolves when it is elected. */
-  async leads(resource: Resource): Promise<Granted> {
-    const { ttlMs } = this.#config;
-    this.#report.asks("lock", `campaign for ${resource.shown}, in terms of ${ttlMs} ms`);
-    const term = await this.#leases.lead(resource, ttlMs);
-    this.#loss = undefined;
-    this.#report.answered("lock", `elected: token ${term.token}`, { token: term.token });
-    const leaseMs = this.#leases.remainingMs(resource);
-    this.#report.holds(`leads for ${Math.round(leaseMs)} ms`, { token: term.token, leaseMs });
-    return term;
-  }
-
   /** Asks for the lock once and does not wait for another holder. */
   async tries(resource: Resource): Promise<Granted | NotGranted> {
     const { ttlMs } = this.#config;
