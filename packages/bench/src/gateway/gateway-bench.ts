@@ -11,8 +11,8 @@ import type { Context } from "../measure/part.js";
 import type { Column, Kind } from "../measure/results.js";
 import type { Ask, Requests } from "./load-client.js";
 
-/** Connections to Postgres that each of the compared has, over all of its processes. */
-const POOL_SIZE = 20;
+/** Connections to Postgres that each of the compared has. */
+const POOL_SIZE = "20";
 const MAX_CONNECTIONS = 500;
 
 interface Style {
@@ -59,18 +59,15 @@ const styles = {
 
 export type StyleKey = keyof typeof styles;
 
-/** One or several processes in front of one database. */
-export interface ServerGroup extends Style {
-  readonly urls: readonly string[];
-  readonly databaseUrl: string;
-  pids(): readonly number[];
-  stop(): Promise<void>;
-}
-
 interface ServerProcess {
   readonly url: string;
   readonly pid: number;
   stop(): Promise<unknown>;
+}
+
+/** In front of a database of its own. */
+export interface ComparedServer extends Style, ServerProcess {
+  readonly databaseUrl: string;
 }
 
 const READY_TIMEOUT_MS = 20_000;
@@ -109,7 +106,7 @@ export class GatewayBench implements AsyncDisposable {
   readonly client = new AskedChild<Ask>(fileURLToPath(new URL("load-client.js", import.meta.url)), { name: "the load on the servers" });
   readonly #sql: pg.Client & AsyncDisposable;
   readonly #beside: string | undefined;
-  readonly #groups = new Map<string, Promise<ServerGroup>>();
+  readonly #servers = new Map<StyleKey, Promise<ComparedServer>>();
 
   private constructor(postgres: PostgresServer, sql: pg.Client & AsyncDisposable, beside: string | undefined) {
     this.postgres = postgres;
@@ -136,52 +133,39 @@ export class GatewayBench implements AsyncDisposable {
   }
 
   /** The same one for the same question. */
-  group(key: StyleKey, processes = 1): Promise<ServerGroup> {
-    const place = `${key} ${processes}`;
-    const known = this.#groups.get(place);
+  server(key: StyleKey): Promise<ComparedServer> {
+    const known = this.#servers.get(key);
     if (known !== undefined) return known;
-    const starting = this.open(key, processes);
-    this.#groups.set(place, starting);
+    const starting = this.open(key);
+    this.#servers.set(key, starting);
     return starting;
   }
 
   /** One that the caller stops. */
-  async open(key: StyleKey, processes = 1): Promise<ServerGroup> {
-    const { url } = await this.postgres.createDatabase();
-    const started: ServerProcess[] = [];
-    // One after the other: the first brings the schema.
-    for (let i = 0; i < processes; i += 1) started.push(await this.#start(key, { url, poolSize: Math.ceil(POOL_SIZE / processes) }));
+  async open(key: StyleKey): Promise<ComparedServer> {
+    const { url: databaseUrl } = await this.postgres.createDatabase();
     const style: Style = styles[key];
-    return {
-      ...style,
-      name: processes === 1 ? style.name : `${style.name}, ${processes} processes`,
-      urls: started.map((one) => one.url),
-      databaseUrl: url,
-      pids: () => started.map(({ pid }) => pid),
-      stop: async () => {
-        await Promise.all(started.map((one) => one.stop()));
-      },
-    };
+    return { ...style, databaseUrl, ...(await this.#start(key, databaseUrl)) };
   }
 
-  contestant(group: ServerGroup, { connections, requests, suffix = "" }: HttpLoad): Contestant {
-    const { name, kind, does, urls, pids } = group;
+  contestant(server: ComparedServer, { connections, requests, suffix = "" }: HttpLoad): Contestant {
+    const { name, kind, does, url, pid } = server;
     return {
       name: `${name}${suffix}`,
       kind,
       does,
-      processes: { client: () => [this.client.pid], server: pids, postgres: () => pidsOf(this.postgres) },
+      processes: { client: () => [this.client.pid], server: () => [pid], postgres: () => pidsOf(this.postgres) },
       round: async (seconds) => {
         const before = await this.#walBytes();
-        const round = await this.client.ask<Round>({ urls, connections, seconds, requests });
+        const round = await this.client.ask<Round>({ url, connections, seconds, requests });
         return { ...round, figures: { walBytes: ((await this.#walBytes()) - before) / round.operations } };
       },
     };
   }
 
   /** Each request once, before anything is measured; for what a row reads or is refused by. */
-  async prepare(group: ServerGroup, { connections, requests }: HttpLoad): Promise<void> {
-    await this.client.ask<Round>({ urls: group.urls.slice(0, 1), connections, seconds: 0, least: requests.each ?? 1, requests });
+  async prepare({ url }: ComparedServer, { connections, requests }: HttpLoad): Promise<void> {
+    await this.client.ask<Round>({ url, connections, seconds: 0, least: requests.each ?? 1, requests });
   }
 
   /** Done now, so that what Postgres writes to the log by itself is not counted. */
@@ -192,7 +176,7 @@ export class GatewayBench implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sql[Symbol.asyncDispose]();
     await this.client.kill();
-    for (const group of this.#groups.values()) await (await group).stop();
+    for (const server of this.#servers.values()) await (await server).stop();
     await this.postgres.stop();
   }
 
@@ -201,11 +185,11 @@ export class GatewayBench implements AsyncDisposable {
     return Number(rows[0]?.bytes);
   }
 
-  #start(key: StyleKey, { url, poolSize }: { readonly url: string; readonly poolSize: number }): Promise<ServerProcess> {
+  #start(key: StyleKey, databaseUrl: string): Promise<ServerProcess> {
     const { name, env }: Style = styles[key];
     const isBefore = key === "before" && this.#beside !== undefined;
     const gateway = isBefore ? join(this.#beside, "packages", "gateway", "dist", "main.js") : gatewayProgram;
     const program = env === undefined ? gateway : fileURLToPath(new URL("plain-server.js", import.meta.url));
-    return startServer(name, program, { ...env, DATABASE_URL: url, POOL_SIZE: String(poolSize), PALISADE_POOL_SIZE: String(poolSize) });
+    return startServer(name, program, { ...env, DATABASE_URL: databaseUrl, POOL_SIZE, PALISADE_POOL_SIZE: POOL_SIZE });
   }
 }

@@ -21,7 +21,7 @@ export interface Requests {
 }
 
 export interface Ask {
-  readonly urls: readonly string[];
+  readonly url: string;
   readonly connections: number;
   readonly seconds: number;
   /** Of each connection, however long that takes. */
@@ -114,8 +114,8 @@ function requestsOf({ method, path, headers = {}, body = "", each = 1, among = 1
   };
 }
 
-async function load({ urls, connections, seconds, least = 1, requests }: Ask): Promise<Round> {
-  const opened = await Promise.all(Array.from({ length: connections }, (_, i) => Connection.open(new URL(urls[i % urls.length] ?? ""))));
+async function load({ url, connections, seconds, least = 1, requests }: Ask): Promise<Round> {
+  const opened = await Promise.all(Array.from({ length: connections }, () => Connection.open(new URL(url))));
   const latenciesUs: number[] = [];
   const startedAt = performance.now();
   const until = startedAt + seconds * 1_000;

@@ -1,4 +1,4 @@
-// The parts of the gateway, all on one Postgres: PUTs, PATCHes, GETs, refusals, transactions and growing tables. The
+// The parts of the gateway, all on one Postgres: PUTs, GETs, refusals, transactions and growing tables. The
 // gateway compares a token and answers with a revision; beside it hand-written servers on the same Postgres.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -6,9 +6,8 @@ import { CitusCluster, connectTo, gatewayProgram } from "@palisade/testkit";
 import type { Contestant, Effort, Plan, Round } from "../measure/comparison.js";
 import type { Context, Part, Scope } from "../measure/part.js";
 import { shown } from "../measure/results.js";
-import { GatewayBench, type HttpLoad, pidsOf, type ServerGroup, type StyleKey, startServer, walColumn } from "./gateway-bench.js";
+import { type ComparedServer, GatewayBench, type HttpLoad, pidsOf, type StyleKey, startServer, walColumn } from "./gateway-bench.js";
 import type { Requests } from "./load-client.js";
-import { measureOwnTables } from "./own-tables.js";
 
 const EFFORT: Effort = { rounds: 5, seconds: 0.8 };
 const headers = { "content-type": "application/json", "fencing-token": "7" };
@@ -31,12 +30,6 @@ function documentOf(size: number): string {
 const path = "/v1/resources/orders/{c}-{i}";
 const put = (body: string, each = 50): Requests => ({ method: "PUT", path, headers, body, each, expect: [200, 201] });
 const get: Requests = { method: "GET", path, each: 50, expect: [200] };
-const patch: Requests = {
-  ...put('{"status":"sent"}'),
-  method: "PATCH",
-  headers: { ...headers, "content-type": "application/merge-patch+json" },
-  expect: [200],
-};
 
 interface Row extends Pick<Plan, "id" | "title" | "remark" | "columns"> {
   readonly effort?: Effort;
@@ -69,9 +62,9 @@ const underLoad =
   async (bench, { scope }) => {
     const contestants: Contestant[] = [];
     for (const key of bench.keys(fit(keys, scope))) {
-      const group = await bench.group(key);
-      if (first !== undefined) await bench.prepare(group, { ...load, requests: first });
-      contestants.push(bench.contestant(group, load));
+      const server = await bench.server(key);
+      if (first !== undefined) await bench.prepare(server, { ...load, requests: first });
+      contestants.push(bench.contestant(server, load));
     }
     return contestants;
   };
@@ -135,45 +128,12 @@ const refusals: Row = {
     const refused: Requests = { ...stored, headers: { ...headers, "fencing-token": "6" }, expect: [412] };
     const contestants: Contestant[] = [];
     for (const key of bench.keys(fit(["palisade", "expressFenced", "batchedFenced"], scope))) {
-      const group = await bench.group(key);
-      await bench.prepare(group, { connections: 64, requests: stored });
-      if (group.kind === "ours") contestants.push(bench.contestant(group, { connections: 64, requests: accepted, suffix: ", accepted" }));
-      contestants.push(bench.contestant(group, { connections: 64, requests: refused, suffix: ", refused" }));
+      const server = await bench.server(key);
+      await bench.prepare(server, { connections: 64, requests: stored });
+      if (server.kind === "ours") contestants.push(bench.contestant(server, { connections: 64, requests: accepted, suffix: ", accepted" }));
+      contestants.push(bench.contestant(server, { connections: 64, requests: refused, suffix: ", refused" }));
     }
     await bench.checkpoint();
-    return contestants;
-  },
-};
-
-/** A patch is merged by the gateway over the revision that it read, and stored where that still stands. */
-const patches: Row = {
-  id: "patches",
-  title: "Merge patches over 64 connections",
-  remark: `one member of ${bytes} bytes, ${64 * 50} resources, commits on disk; beside PUTs of the whole`,
-  async contestants(bench) {
-    const contestants: Contestant[] = [];
-    for (const key of bench.keys(["palisade"])) {
-      const group = await bench.group(key);
-      await bench.prepare(group, { connections: 64, requests: put(document) });
-      contestants.push(bench.contestant(group, { connections: 64, requests: put(document), suffix: ", PUT" }));
-      contestants.push(bench.contestant(group, { connections: 64, requests: patch, suffix: ", PATCH" }));
-    }
-    return contestants;
-  },
-};
-
-/** Several processes in front of one database. */
-const gateways: Row = {
-  id: "gateways",
-  title: "PUT over 64 connections to 1, 2 and 4 processes",
-  remark: `${bytes} bytes each, commits on disk, one database`,
-  async contestants(bench) {
-    const contestants: Contestant[] = [];
-    for (const key of bench.keys(["express", "palisade"]))
-      for (const processes of [1, 2, 4]) {
-        const group = await bench.group(key, processes);
-        contestants.push(bench.contestant(group, { connections: 64, requests: put(document) }));
-      }
     return contestants;
   },
 };
@@ -203,7 +163,7 @@ const transactions: Row = {
   async contestants(bench) {
     const contestants: Contestant[] = [];
     for (const key of bench.keys(["unnestFenced", "palisade"])) {
-      const contestant = bench.contestant(await bench.group(key), { connections: 8, requests: transaction });
+      const contestant = bench.contestant(await bench.server(key), { connections: 8, requests: transaction });
       const round: Contestant["round"] = async (seconds) => {
         const { figures, ...rest } = await contestant.round(seconds);
         return { ...rest, figures: { ...figures, rowsPerSecond: (OPERATIONS * rest.operations) / rest.seconds } };
@@ -218,15 +178,15 @@ const transactions: Row = {
 const growing =
   (part: string, counts: readonly number[]): Measure =>
   async (bench, context) => {
-    const opened: (ServerGroup & { readonly count: number })[] = [];
+    const opened: (ComparedServer & { readonly count: number })[] = [];
     context.progress.begin("PUT and GET in a growing table");
     try {
       for (const usual of counts) {
         const [name, count] = [`${shown(usual, 0)} resources`, context.count(usual)];
         context.progress.step(`filling ${name}`);
-        const group = { ...(await bench.open("palisade")), name, count };
-        opened.push(group);
-        await fill(group, count);
+        const server = { ...(await bench.open("palisade")), name, count };
+        opened.push(server);
+        await fill(server, count);
       }
       const requests = {
         put: { method: "PUT", path: "/v1/resources/grown/{r}", headers, body: '{"n":2,"status":"paid"}', expect: [200] },
@@ -239,15 +199,15 @@ const growing =
         compared: "p50Us",
         columns: kind === "put" ? [walColumn] : [],
         contestants: async () =>
-          opened.map((group) => bench.contestant(group, { connections: 16, requests: { ...requests[kind], among: group.count } })),
+          opened.map((server) => bench.contestant(server, { connections: 16, requests: { ...requests[kind], among: server.count } })),
       });
       await measured([row("put"), row("get")])(bench, context);
     } finally {
-      for (const group of opened) await group.stop();
+      for (const server of opened) await server.stop();
     }
   };
 
-async function fill({ databaseUrl }: ServerGroup, count: number): Promise<void> {
+async function fill({ databaseUrl }: ComparedServer, count: number): Promise<void> {
   await using client = await connectTo(databaseUrl);
   await client.query(
     `insert into palisade.resources (resource, token, seq, rev, born, op, deleted, value, updated_at)
@@ -287,7 +247,7 @@ const citus: Row = {
           postgres: () => pidsOf(cluster.coordinator),
           workers: () => cluster.workers.flatMap((worker) => [...pidsOf(worker)]),
         },
-        round: (seconds) => client.ask<Round>({ urls: [gateway.url], connections: 64, seconds, requests }),
+        round: (seconds) => client.ask<Round>({ url: gateway.url, connections: 64, seconds, requests }),
       });
     }
     return contestants;
@@ -317,11 +277,8 @@ export const gatewayParts: readonly Part[] = [
   part("hot-key", ["quick", "PUTs of one resource"], measured([hotKey])),
   part("refusals", ["quick", "what a refused write costs, beside an accepted one; its bytes in the log"], measured([refusals])),
   part("transactions", ["quick", ofTransactions], measured([transactions])),
-  part("patches", ["usual", "merge patches over 64 connections, beside PUTs"], measured([patches])),
   part("sizes", ["usual", "PUTs of 0.1, 1, 10 and 100 kB"], measured(sizes)),
-  part("gateways", ["usual", "1, 2 and 4 processes in front of one database"], measured([gateways])),
   part("table-size", ["usual", "PUT and GET among 10³ to 10⁶ resources"], growing("table-size", [1_000, 10_000, 100_000, 1_000_000])),
   part("largest-table", ["all", "PUT and GET among 10³ and 10⁷ resources"], growing("largest-table", [1_000, 10_000_000])),
-  part("own-tables", ["usual", "the guard in front of a transaction, and the trigger of a fenced table"], measureOwnTables),
   part("citus", ["named", ofCitus], measured([citus])),
 ];

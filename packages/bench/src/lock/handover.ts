@@ -53,7 +53,7 @@ async function parked(context: Context): Promise<void> {
   await using bench = await LockBench.start(context);
   const pair = bench.processes(2) as [LockProcess, LockProcess];
   const contestants: Contestant[] = [];
-  for (const key of withBefore(["palisade", "redlock5", "sesamecare", "redlock4", "universal", "semaphore"], context)) {
+  for (const key of withBefore(["palisade", "redlock5", "sesamecare", "universal", "semaphore"], context)) {
     await bench.open(pair, key);
     contestants.push(
       counting(

@@ -166,10 +166,6 @@ function acquireStyle(name: string, load: () => new (clients: readonly Redis[], 
   });
 }
 
-interface Redlock4 {
-  lock(resource: string, ttl: number): Promise<{ unlock(): Promise<unknown> }>;
-}
-
 interface UniversalLock {
   acquire(): Promise<unknown>;
   release(handle: unknown): Promise<unknown>;
@@ -187,15 +183,6 @@ interface SemaphoreMutex {
 
 const redlock5 = acquireStyle("redlock 5.0.0-beta.2", () => require("redlock").default);
 const sesamecare = acquireStyle("@sesamecare-oss/redlock 1.4", () => require("@sesamecare-oss/redlock").Redlock);
-
-const redlock4 = peer("redlock 4.2", "EVAL to each node, answers of a majority; no token", (clients, settings) => {
-  const Redlock = require("redlock4") as new (clients: readonly Redis[], settings: object) => Redlock4;
-  const redlock = new Redlock(clients, patient(settings));
-  return async (resource) => {
-    const lock = await redlock.lock(resource, settings.ttlMs);
-    return { release: () => lock.unlock() };
-  };
-});
 
 const universal = peer("redlock-universal 0.8.5", "SET NX and EVAL to each node; no token", (clients, { ttlMs, waitMs, retryMs }) => {
   const { createRedlock, IoredisAdapter } = require("redlock-universal") as Universal;
@@ -232,7 +219,7 @@ const semaphore = peer("redis-semaphore 5.8", "SET NX and EVALSHA to each node, 
   };
 });
 
-const peers = { redlock5, sesamecare, redlock4, universal, semaphore } as const;
+const peers = { redlock5, sesamecare, universal, semaphore } as const;
 
 interface Entrant {
   readonly name: string;

@@ -1,5 +1,5 @@
 // Acquire and release of what nobody else wants: one at a time and many at once, by one process and
-// by several, on fleets of different sizes, over slower networks.
+// by several, on fleets of different sizes.
 import { type Contestant, type Effort, type Plan, type Round, together } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
 import { type Column, median } from "../measure/results.js";
@@ -14,8 +14,6 @@ interface Shape {
   readonly id: string;
   readonly title: string;
   readonly nodes?: number;
-  /** Of the network, each way. */
-  readonly delayMs?: number;
   readonly processes?: number;
   readonly atOnce?: number;
   readonly names?: Names;
@@ -23,9 +21,8 @@ interface Shape {
 }
 
 const few = ["floor", "palisade", "redlock5", "semaphore"];
-const everybody = ["floor", "palisade", "redlock5", "sesamecare", "semaphore", "redlock4", "universal"];
-const crowd = ["floor", "floor+", "palisade", "redlock5", "redlock5+", "sesamecare+", "semaphore", "semaphore+"];
-const wholeCrowd = [...crowd, "redlock4+", "universal+"];
+const everybody = ["floor", "palisade", "redlock5", "sesamecare", "semaphore", "universal"];
+const crowd = ["floor", "floor+", "palisade", "redlock5", "redlock5+", "sesamecare+", "semaphore", "semaphore+", "universal+"];
 
 const shapes: Readonly<Record<string, readonly Shape[]>> = {
   "one-at-a-time": [{ id: "one-at-a-time", title: "One at a time", entrants: [...everybody, "redlock5+", "sesamecare+"] }],
@@ -39,32 +36,21 @@ const shapes: Readonly<Record<string, readonly Shape[]>> = {
       entrants: few,
     })),
   ),
-  "16-at-once": [{ id: "16-at-once", title: "16 at once", atOnce: 16, entrants: crowd }],
-  "256-at-once": [{ id: "256-at-once", title: "256 at once", atOnce: 256, entrants: wholeCrowd }],
+  "256-at-once": [{ id: "256-at-once", title: "256 at once", atOnce: 256, entrants: crowd }],
   nodes: [1, 3, 7].map((nodes) => ({
     id: `nodes/${nodes}`,
     title: `${nodes === 1 ? "One node" : `${nodes} nodes`}, one at a time`,
     nodes,
     entrants: few,
   })),
-  network: [1, 5].flatMap((delayMs) =>
-    [1, 64].map((atOnce) => ({
-      id: `network/${delayMs}-ms-${atOnce}`,
-      title: `A network of ${delayMs} ms each way, ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`,
-      delayMs,
-      atOnce,
-      entrants: atOnce === 1 ? few : ["floor+", "palisade", "redlock5+", "semaphore+"],
-    })),
-  ),
 };
 
 const what: Readonly<Record<string, string>> = {
   "one-at-a-time":
-    "acquire + release: Palisade, the least that any lock over N masters has to do (the floor), five other Redlock libraries",
+    "acquire + release: Palisade, the least that any lock over N masters has to do (the floor), four other Redlock libraries",
   "fresh-names": "the same with names that were never locked before",
   processes: "2 and 4 processes side by side, and how many leases took a second round",
   nodes: "1, 3 and 7 nodes",
-  network: "networks of 1 and 5 ms each way",
 };
 
 const headlines = new Set(["one-at-a-time", "fresh-names", "256-at-once"]);
@@ -80,10 +66,9 @@ export const uncontendedParts: readonly Part[] = Object.entries(shapes).map(([na
 }));
 
 async function measure(shape: Shape, context: Context): Promise<void> {
-  const { nodes = 5, delayMs = 0 } = shape;
+  const { nodes = 5 } = shape;
   context.progress.begin(shape.title);
-  await using bench = await LockBench.start(context, { nodes, ...(delayMs === 0 ? {} : { urlOf: ({ url }) => url }) });
-  for (const node of bench.fleet.nodes) node.slow(delayMs);
+  await using bench = await LockBench.start(context, { nodes });
   const keys = shape.entrants.filter((key) => context.scope !== "quick" || headlineEntrants.has(key));
   const contestants: Contestant[] = [];
   for (const key of withBefore(keys, context)) {
@@ -95,13 +80,12 @@ async function measure(shape: Shape, context: Context): Promise<void> {
 }
 
 function planOf(shape: Shape, contestants: readonly Contestant[], context: Context): Plan {
-  const { id, title, nodes = 5, atOnce = 1, delayMs = 0 } = shape;
-  const network = delayMs === 0 ? "" : `, behind proxies that keep every packet for ${delayMs} ms or up to one more`;
+  const { id, title, nodes = 5, atOnce = 1 } = shape;
   const masters = nodes === 1 ? "one master" : `${nodes} masters`;
   return {
     id,
     title,
-    remark: `acquire + release, ${masters} on loopback without a log${network}`,
+    remark: `acquire + release, ${masters} on loopback without a log`,
     effort: context.effort(id === "one-at-a-time" || id === "fresh-names" ? FINE : EFFORT),
     contestants,
     ...(atOnce === 1 ? { compared: "p50Us" } : { compared: "perSecond", reference: "best peer" }),
