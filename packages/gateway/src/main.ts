@@ -45,8 +45,6 @@ async function serve(): Promise<number> {
   }
   await signalled;
   const { unfinished } = await gateway.close();
-  // Whatever still holds the event loop has had its time.
-  setTimeout(() => process.exit(), 1_000).unref();
   return unfinished === 0 ? 0 : 1;
 }
 
@@ -233,3 +231,5 @@ function refuse(code: number, ...sentences: readonly string[]): number {
 }
 
 process.exitCode = await main(process.argv.slice(2));
+// Whatever still holds the event loop, such as output that nobody reads, has had its time.
+setTimeout(() => process.exit(), 1_000).unref();

@@ -1,11 +1,17 @@
 // The log: one line of JSON per refusal, failure and change of state; every request only at debug
 // level. A line names request, resource, token and outcome, never a credential or a document.
+import { fstatSync } from "node:fs";
+import type { Writable } from "node:stream";
 import { type DestinationStream, type Logger, pino } from "pino";
 
 export type Log = Logger;
 
 export function createLog(level: string): Log {
-  return pino({ level, base: { service: "palisade-gateway" }, timestamp: millisecond }, standardOutput());
+  return logTo(standardOutput(), level);
+}
+
+function logTo(destination: DestinationStream, level: string): Log {
+  return pino({ level, base: { service: "palisade-gateway" }, timestamp: millisecond }, destination);
 }
 
 let [lastMs, lastText] = [0, ""];
@@ -28,7 +34,9 @@ let output: DestinationStream | undefined;
  */
 function standardOutput(): DestinationStream {
   if (output !== undefined) return output;
-  const destination = pino.destination({ dest: STDOUT, sync: true });
+  const kind = fstatSync(STDOUT);
+  const mayBeUnread = kind.isFIFO() || kind.isSocket();
+  const destination = mayBeUnread ? unblocked(process.stdout) : pino.destination({ dest: STDOUT, sync: true });
   let gathered = "";
   const flush = (): void => {
     const lines = gathered;
@@ -44,6 +52,31 @@ function standardOutput(): DestinationStream {
     },
   };
   return output;
+}
+
+/** Of lines that wait for a reader: minutes of a log at its usual pace, and little beside the heap. */
+export const MAX_UNREAD_BYTES = 1_024 * 1_024;
+
+/**
+ * A pipe or socket whose reader may stand still, or be gone: it is never waited for. What does not
+ * fit is dropped and counted until all before it was read, and then the log says how much that was.
+ */
+export function unblocked(stream: Writable): DestinationStream {
+  let dropped = 0;
+  const destination: DestinationStream = {
+    write(lines) {
+      if (dropped === 0 && stream.writableLength <= MAX_UNREAD_BYTES) stream.write(lines);
+      else dropped += lines.split("\n").length - 1;
+    },
+  };
+  stream.on("error", () => undefined); // Nobody reads any more, and nobody could be told.
+  stream.on("drain", () => {
+    if (dropped === 0) return;
+    const count = dropped;
+    dropped = 0;
+    logTo(destination, "warn").warn({ dropped: count }, "lines of the log were dropped: nobody read them");
+  });
+  return destination;
 }
 
 /**

@@ -1,11 +1,15 @@
 // A start that cannot come about tells what is missing, where, and what to do; and ends. What a
 // gateway tells of itself, in its log and at its admin port. Its commands: test/long.
-import { PostgresPair } from "@palisade/testkit";
+import { execFileSync } from "node:child_process";
+import { constants, openSync, readSync } from "node:fs";
+import { join } from "node:path";
+import { makeApiKey } from "@palisade/gateway";
+import { gatewayProgram, PostgresPair, scratchFolder, startChild } from "@palisade/testkit";
 import { bringUpToDate } from "../../src/gateway.js";
 import { createLog } from "../../src/observe/log.js";
 import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { test as base, describe, eventually, expect, runProgram, uniqueName } from "../support/fixtures.js";
-import { get, put, send } from "../support/wire.js";
+import { get, put, RawConnection, send } from "../support/wire.js";
 
 const test = base.extend("pair", { scope: "file" }, async ({ postgres: _shared }, { onCleanup }): Promise<PostgresPair> => {
   const pair = await PostgresPair.start({ replication: "async" });
@@ -120,4 +124,58 @@ test("refused writes are logged with tokens, trace and outcome, never with a doc
   ])
     expect(entries).toContainEqual(expect.objectContaining(entry));
   expect(gateway.lines.join("\n")).not.toMatch(/swordfish|sesame/);
+});
+
+/** A pipe that this process reads when a test says so. */
+class Pipe {
+  readonly path = join(scratchFolder("gateway-log"), "pipe");
+  readonly #reader: number;
+  text = "";
+
+  constructor() {
+    execFileSync("mkfifo", [this.path]);
+    this.#reader = openSync(this.path, constants.O_RDONLY | constants.O_NONBLOCK);
+  }
+
+  /** All that it holds now, after all that was read before. */
+  read(): string {
+    const buffer = Buffer.alloc(64 * 1024);
+    try {
+      for (let length = -1; length !== 0; ) {
+        length = readSync(this.#reader, buffer);
+        this.text += buffer.toString("utf8", 0, length);
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+    }
+    return this.text;
+  }
+}
+
+test("G6 a log that nobody reads stops nobody, says later how much of it was dropped, and holds up no exit", async ({
+  database,
+  onTestFinished,
+}) => {
+  const pipe = new Pipe();
+  const apiKeys = JSON.stringify([{ id: "worker", sha256: makeApiKey().sha256, scopes: ["read:"] }]);
+  const env = { DATABASE_URL: database.url, PALISADE_API_KEYS: apiKeys, HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0" };
+  const args = ["-c", 'exec "$0" "$1" > "$2"', process.execPath, gatewayProgram, pipe.path];
+  const child = startChild({ command: "sh", args, env });
+  onTestFinished(async () => void (await child.kill()));
+  await eventually(() => pipe.read()).toContain('"listening"');
+  const { url } = JSON.parse(pipe.text.split("\n").find((line) => line.includes('"listening"')) ?? "") as { readonly url: string };
+  const refused = async (times: number): Promise<void> => {
+    const connection = new RawConnection(url);
+    connection.send(`GET /v1/resources/x HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: ${"i".repeat(128)}\r\n\r\n`.repeat(times));
+    await eventually(() => connection.received.match(/HTTP\/1\.1 401 /g)?.length).toBe(times);
+    connection.socket.destroy();
+  };
+  await refused(4_000);
+  await eventually(() => pipe.read()).toMatch(/"dropped":\d+,"msg":"lines of the log were dropped/);
+  const lines = pipe.text.trimEnd().split("\n");
+  const dropped = Number(/"dropped":(\d+)/.exec(lines.at(-1) ?? "")?.[1]);
+  expect(dropped + lines.filter((line) => line.includes('"refused"')).length).toBe(4_000);
+  await refused(400);
+  child.signal("SIGTERM");
+  expect(await child.waitForExit()).toEqual({ code: 0, signal: null });
 });
