@@ -7,7 +7,7 @@ import type { OperatorPage } from "@palisade/page";
 import type { Express } from "express";
 import { type FencedStore, openStore, type Readiness, type ReadinessCheck, type VerifyToken } from "./fenced-store.js";
 import { createAdminApp, MAX_ADMIN_CONNECTIONS, mountPage } from "./http/admin.js";
-import { BODY_BUDGET_BYTES, BodyBudget } from "./http/body.js";
+import { Bodies } from "./http/body.js";
 import { Dispatcher, MAX_REQUESTS, RateLimit, RefusalRing, type Serving } from "./http/dispatcher.js";
 import { openApiText } from "./http/openapi.js";
 import { createApp } from "./http/routes.js";
@@ -74,6 +74,7 @@ export function createGateway(config: GatewayConfig, options: GatewayOptions = {
 export interface GatewayLimits extends Partial<ServerLimits>, Partial<Omit<StoreLimits, keyof Settings>> {
   readonly maxRequests?: number;
   readonly bodyBudgetBytes?: number;
+  readonly bodyLookMs?: number;
   readonly lastRequestMs?: number;
   readonly jwksMaxAgeMs?: number;
 }
@@ -107,7 +108,7 @@ class RunningGateway implements Gateway {
     this.#credentials = new Credentials(settings, naming, limits.jwksMaxAgeMs);
     this.#log = log ?? createLog(settings.logLevel);
     const gateway = this;
-    const budget = new BodyBudget(limits.bodyBudgetBytes ?? Math.max(BODY_BUDGET_BYTES, settings.bodyLimitBytes));
+    const bodies = new Bodies(limits.bodyBudgetBytes, limits.bodyLookMs);
     this.#serving = {
       get store(): FencedStore {
         if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
@@ -115,14 +116,14 @@ class RunningGateway implements Gateway {
       },
       authenticator: this.#credentials.authenticator,
       rateLimit: new RateLimit(settings.rateLimitPerSecond),
-      budget,
+      bodies,
       bodyLimitBytes: settings.bodyLimitBytes,
       maxRequests: limits.maxRequests ?? MAX_REQUESTS,
       log: this.#log,
       metrics: new Metrics({
         stats: () => this.#store?.stats(),
         requestsInFlight: () => this.#dispatcher.inFlight,
-        bodyBytesHeld: () => budget.heldBytes,
+        bodyBytesHeld: () => bodies.shares.held,
       }),
       refusals: new RefusalRing(),
       description: openApiText(),

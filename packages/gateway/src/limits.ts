@@ -3,7 +3,8 @@
 
 /** Of the API. */
 export const serverLimits = {
-  // Some hundred MB of sockets; a machine that has fewer files to open refuses earlier by itself.
+  // Some hundred MB of sockets; a machine that has fewer files to open refuses earlier by itself. For
+  // a further one, one on which nothing is asked is closed.
   maxConnections: 10_000,
   // Whoever takes longer to send a header holds a connection for nothing.
   headersTimeoutMs: 10_000,

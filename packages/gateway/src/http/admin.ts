@@ -16,6 +16,7 @@ import express, { type Express } from "express";
 import type { FencedStore, Readiness } from "../fenced-store.js";
 import { Answer, EventStream, success } from "./answer.js";
 import { readJson } from "./body.js";
+import { beginWork, endWork } from "./connection-state.js";
 import type { Dispatcher, Handler, Serving } from "./dispatcher.js";
 import { allows, authorize, checkResourceName } from "./names.js";
 import { Problem, statusOf } from "./problems.js";
@@ -23,7 +24,7 @@ import { parseQuery, pathOf, type RequestContext } from "./request.js";
 
 /** Probes come every second or so; this is the least time between two answers of a route. */
 const MIN_INTERVAL_MS = 250;
-/** Open connections of the admin port; further ones are closed at once. */
+/** Open connections of the admin port; for a further one, one that asks nothing is closed. */
 export const MAX_ADMIN_CONNECTIONS = 256;
 
 export function createAdminApp(asked: { readonly ready: () => Promise<Readiness>; readonly metrics: () => Promise<string> }): Express {
@@ -32,6 +33,16 @@ export function createAdminApp(asked: { readonly ready: () => Promise<Readiness>
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
+  app.use((request, response, next) => {
+    beginWork(request);
+    response.once("close", () => endWork(request));
+    next();
+  });
+  // A probe comes seldom, and its connection would count for more than a minute.
+  app.use(["/live", "/ready", "/metrics"], (_request, response, next) => {
+    response.shouldKeepAlive = false;
+    next();
+  });
   app.get("/live", (_request, response) => response.json({ live: true }));
   app.get("/ready", async (_request, response) => {
     const readiness = await ready.get();
@@ -107,12 +118,12 @@ export function mountPage({ app, dispatcher, serving, lock }: MountedOn): Operat
 }
 
 function handlerOf(route: PageRoute): Handler {
-  return async (context, { authenticator, budget }) => {
+  return async (context, { authenticator, bodies }) => {
     const { principal } = context;
     if (!principal.scopes.some(({ action }) => action === "observe"))
       return new Problem("forbidden_scope", `The credential ${principal.id} has no observe scope.`);
     const input =
-      route.method === "get" ? parseQuery(pathOf(context.request), route.schema) : await readJson(context, route.schema, budget);
+      route.method === "get" ? parseQuery(pathOf(context.request), route.schema) : await readJson(context, route.schema, bodies);
     if (input instanceof Problem) return input;
     const resource = route.about?.(input);
     context.resource = resource ?? "";

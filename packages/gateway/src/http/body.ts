@@ -9,36 +9,63 @@ import { markDiscarding, markReceiving } from "./connection-state.js";
 import { notApplied, Problem } from "./problems.js";
 import type { RequestContext, RequestHeaders } from "./request.js";
 import { firstIssue } from "./schemas.js";
+import { Shares } from "./shares.js";
 
 /** A gateway of half a gigabyte has room for it, and for what becomes of it. */
 export const BODY_BUDGET_BYTES = 128 * 1024 * 1024;
+/** What one read of a socket may bring. */
+const SMALL_BYTES = 64 * 1024;
+
+/** A line that is slower than a bad mobile one would hold its bytes for nothing. */
+const LEAST_BYTES_PER_SECOND = 4 * 1024;
+/** Longer than packets that were lost take to come again. */
+const LOOK_EVERY_MS = 5_000;
 
 /**
- * How many bytes of bodies the process may hold at a time, so that many large requests cannot
- * exhaust its memory.
+ * The bodies that are being received: how many of their bytes the process may hold at a time, of which
+ * each caller has its share, and the end of those that come too slowly.
  */
-export class BodyBudget {
-  #held = 0;
-  constructor(readonly limitBytes: number) {}
+export class Bodies {
+  readonly shares: Shares;
+  readonly #lookEveryMs: number;
+  readonly #received = new Map<IncomingMessage, (problem: Problem) => void>();
+  #timer: NodeJS.Timeout | undefined;
+  /** Bytes that the connections of bodies had brought at the last look. */
+  #before = new Map<IncomingMessage, number>();
 
-  get heldBytes(): number {
-    return this.#held;
+  constructor(limitBytes = BODY_BUDGET_BYTES, lookEveryMs = LOOK_EVERY_MS) {
+    this.shares = new Shares(limitBytes);
+    this.#lookEveryMs = lookEveryMs;
   }
 
-  tryTake(bytes: number): boolean {
-    if (this.#held + bytes > this.limitBytes) return false;
-    this.#held += bytes;
-    return true;
+  begin(request: IncomingMessage, refuse: (problem: Problem) => void): void {
+    this.#received.set(request, refuse);
+    // What has arrived while the process stood still is read before the look.
+    this.#timer ??= setInterval(() => setImmediate(() => this.#look()), this.#lookEveryMs).unref();
   }
 
-  give(bytes: number): void {
-    this.#held -= bytes;
+  end(request: IncomingMessage): void {
+    this.#received.delete(request);
+  }
+
+  #look(): void {
+    const least = (LEAST_BYTES_PER_SECOND * this.#lookEveryMs) / 1_000;
+    const now = new Map<IncomingMessage, number>();
+    for (const [request, refuse] of this.#received) {
+      const { bytesRead } = request.socket;
+      if (bytesRead - (this.#before.get(request) ?? Number.NEGATIVE_INFINITY) < least) refuse(tooSlow);
+      else now.set(request, bytesRead);
+    }
+    this.#before = now;
+    if (now.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 }
 
 /** How much of a body is read. */
 interface Limits {
-  readonly budget: BodyBudget;
+  readonly bodies: Bodies;
   /** Of one body: the longest that is taken. */
   readonly bodyLimitBytes: number;
 }
@@ -55,12 +82,8 @@ export async function readText(context: RequestContext, purpose: keyof typeof me
 const SMALL_BODY_BYTES = 16 * 1024;
 
 /** A small body as what the schema says. */
-export async function readJson<S extends z.ZodType>(
-  context: RequestContext,
-  schema: S,
-  budget: BodyBudget,
-): Promise<z.output<S> | Problem> {
-  const text = await readText(context, "document", { budget, bodyLimitBytes: SMALL_BODY_BYTES });
+export async function readJson<S extends z.ZodType>(context: RequestContext, schema: S, bodies: Bodies): Promise<z.output<S> | Problem> {
+  const text = await readText(context, "document", { bodies, bodyLimitBytes: SMALL_BODY_BYTES });
   if (text instanceof Problem) return text;
   const parsed = schema.safeParse(JSON.parse(text));
   return parsed.success ? parsed.data : new Problem("json_invalid", firstIssue(parsed.error));
@@ -100,8 +123,8 @@ function unsupportedMedia(detail: string): Problem {
 export const awaitsContinue = new WeakSet<IncomingMessage>();
 
 /** The whole body as text; a body that ends too early is refused. */
-function receive(context: RequestContext, { budget, bodyLimitBytes }: Limits): Promise<string | Problem> {
-  const { request, response } = context;
+function receive(context: RequestContext, { bodies, bodyLimitBytes }: Limits): Promise<string | Problem> {
+  const { request, response, principal } = context;
   if (Number(context.headers.contentLength ?? 0) > bodyLimitBytes) return Promise.resolve(tooLarge(bodyLimitBytes));
   if (request.readableDidRead || request.readableEnded) return Promise.resolve(readElsewhere());
   // Gone before the first listener (the credential was checked asynchronously): no event would ever
@@ -115,12 +138,14 @@ function receive(context: RequestContext, { budget, bodyLimitBytes }: Limits): P
     const settle = (result: string | Problem): void => {
       request.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken);
       markReceiving(request.socket, undefined);
+      bodies.end(request);
       resolve(result);
     };
     const onData = (chunk: Buffer): void => {
       length += chunk.length;
       if (length > bodyLimitBytes) settle(tooLarge(bodyLimitBytes));
-      else if (!budget.tryTake(chunk.length)) settle(notApplied("unavailable", "Too many bytes are being received at once."));
+      else if (!bodies.shares.tryTake(principal.id, chunk.length, length <= SMALL_BYTES))
+        settle(notApplied("unavailable", "Too many bytes are being received at once."));
       else {
         context.heldBytes += chunk.length;
         chunks.push(chunk);
@@ -129,6 +154,7 @@ function receive(context: RequestContext, { budget, bodyLimitBytes }: Limits): P
     const onEnd = (): void => settle(request.complete ? toText(chunks, length) : truncated());
     const onBroken = (): void => settle(truncated());
     request.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
+    bodies.begin(request, settle);
   });
 }
 
@@ -165,6 +191,8 @@ function toText(chunks: readonly Buffer[], length: number): string | Problem {
 function tooLarge(limitBytes: number): Problem {
   return new Problem("body_too_large", `The body is larger than ${limitBytes} bytes.`);
 }
+
+const tooSlow = new Problem("request_timeout", "The body came too slowly.", { outcome: "not_applied" });
 
 function truncated(): Problem {
   return new Problem("request_malformed", "The body ended before its announced length.");

@@ -9,7 +9,7 @@ import type { Metrics } from "../observe/metrics.js";
 import { tracing } from "../store/spans.js";
 import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
-import { awaitsContinue, type BodyBudget, discardRest } from "./body.js";
+import { awaitsContinue, type Bodies, discardRest } from "./body.js";
 import { beginWork, canBeAnswered, endWork, itsTurn, markEnding } from "./connection-state.js";
 import { type Action, noPrincipal, type Principal } from "./names.js";
 import { notApplied, Problem, type ProblemCode, sendProblem } from "./problems.js";
@@ -21,7 +21,7 @@ export interface Serving {
   readonly store: FencedStore;
   readonly authenticator: Authenticator;
   readonly rateLimit: RateLimit;
-  readonly budget: BodyBudget;
+  readonly bodies: Bodies;
   readonly bodyLimitBytes: number;
   readonly maxRequests: number;
   readonly log: Log;
@@ -97,8 +97,9 @@ export class Dispatcher {
     try {
       this.#finish(route.name, context, result);
     } finally {
-      endWork(request);
-      this.#serving.budget.give(context.heldBytes);
+      if (result instanceof EventStream) response.once("close", () => endWork(request));
+      else endWork(request);
+      this.#serving.bodies.shares.give(context.principal.id, context.heldBytes);
       this.#inFlight -= 1;
       if (this.#inFlight === 0) this.#onIdle?.();
     }

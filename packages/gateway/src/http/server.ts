@@ -44,7 +44,6 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
   // Node would otherwise keep the first 2 000 header lines and drop the rest; without a limit here,
   // too many are counted and refused. Their size is bounded above.
   server.maxHeadersCount = 0;
-  server.maxConnections = limits.maxConnections;
   server.setTimeout(limits.idleTimeoutMs);
   // A client that has sent everything may close its half of the connection and still expects the
   // answer.
@@ -63,11 +62,21 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
+    if (sockets.size > limits.maxConnections) makeRoom();
     socket.once("close", () => {
       sockets.delete(socket);
       if (sockets.size === 0) onAllClosed();
     });
   });
+  // The oldest on which nothing is asked; the new one itself where there is no other.
+  const makeRoom = (): void => {
+    for (const socket of sockets) {
+      if (!isIdle(socket)) continue;
+      sockets.delete(socket);
+      socket.destroy();
+      return;
+    }
+  };
   let onAllClosed = (): void => undefined;
   return Object.assign(server, {
     stopListening: () =>

@@ -41,9 +41,9 @@ export const seal = handlerOf("seal");
  * that a wrong token raised. Lowering is the one operation that can admit an old holder again (G1),
  * so the credential and the reason are stored with it.
  */
-export const changeFence: Handler = async (context, { store, budget }) => {
+export const changeFence: Handler = async (context, { store, bodies }) => {
   const { resource } = context;
-  const asked = await readJson(context, fenceChange, budget);
+  const asked = await readJson(context, fenceChange, bodies);
   if (asked instanceof Problem) return asked;
   const { action, token, reason } = asked;
   context.token = token;

@@ -1,6 +1,7 @@
 // Connections that are slow, broken, half closed or pipelined: every request gets its own answer,
 // or none.
 import { makeApiKey } from "@palisade/gateway";
+import { MAX_ADMIN_CONNECTIONS } from "../../src/http/admin.js";
 import { describe, eventually, expect, test, uniqueName } from "../support/fixtures.js";
 import { holderOf } from "../support/sql.js";
 import { get, put, RawConnection } from "../support/wire.js";
@@ -48,6 +49,25 @@ describe("a slow client", () => {
     expect(header.received).toContain('"code":"request_timeout"');
     expect(silent.received).toMatch(/^$|408/);
     expect(await get(patient.url, name)).toMatchObject({ status: 404 });
+  });
+
+  test("G6 that keeps a body coming by the byte is told so long before the time for a request is over, and another is heard to its end", async ({
+    startGateway,
+  }) => {
+    const gateway = await startGateway({ bodyLookMs: 500 });
+    const [slow, steady] = [new RawConnection(gateway.url), new RawConnection(gateway.url)];
+    const chunked = head(uniqueName()).replace("Content-Length: 2", "Transfer-Encoding: chunked");
+    const keepsComing = (connection: RawConnection, piece: string): NodeJS.Timeout => {
+      connection.send(chunked);
+      return setInterval(() => connection.send(`${piece.length.toString(16)}\r\n${piece}\r\n`), 25);
+    };
+    const timers = [keepsComing(slow, " "), keepsComing(steady, " ".repeat(4_096))];
+    await slow.receives(statusLine(408));
+    expect(slow.received).toMatch(/"code":"request_timeout".*"outcome":"not_applied"/);
+    for (const timer of timers) clearInterval(timer);
+    steady.send("2\r\n{}\r\n0\r\n\r\n");
+    await steady.receives(statusLine(201));
+    for (const { socket } of [slow, steady]) socket.destroy();
   });
 
   test("that was refused and never sends the rest is disconnected in time, after one answer", async ({ startGateway }) => {
@@ -226,6 +246,29 @@ describe("limits of the whole gateway", () => {
     holding.socket.destroy();
   });
 
+  test("G6 slow bodies of one credential leave room for those of the others, and for small ones of its own", async ({ startGateway }) => {
+    const [slow, worker] = [makeApiKey(), makeApiKey()];
+    const apiKeys = [slow, worker].map(({ sha256 }, index) => ({ id: `key${index}`, sha256, scopes: ["write:"] }));
+    const gateway = await startGateway({ apiKeys, bodyBudgetBytes: 3_000_000, bodyLookMs: 60_000 });
+    const bearer = ({ key }: { readonly key: string }): string => `Authorization: Bearer ${key}\r\n`;
+    const held = async () =>
+      Number((await (await fetch(`${gateway.adminUrl}/metrics`)).text()).match(/^palisade_body_bytes_held (\d+)/m)?.[1]);
+    const holding = Array.from({ length: 6 }, () => {
+      const connection = new RawConnection(gateway.url);
+      connection.send(`${head(uniqueName(), { length: 900_000, more: bearer(slow) })}"${"a".repeat(800_000)}`);
+      return connection;
+    });
+    const refused = () => holding.filter(({ received }) => statusLine(503).test(received)).length;
+    await eventually(refused).toBe(4);
+    await eventually(held).toBe(1_600_002);
+    const stored = async (by: typeof slow, length: number) => {
+      const headers = ["Authorization", `Bearer ${by.key}`];
+      return (await put(gateway.url, uniqueName(), { token: 1, value: "b".repeat(length), headers })).status;
+    };
+    expect([await stored(worker, 700_000), await stored(slow, 50_000), await stored(slow, 700_000)]).toEqual([201, 201, 503]);
+    for (const { socket } of holding) socket.destroy();
+  });
+
   test("more requests at once than allowed are refused as not applied", async ({ startGateway }) => {
     const gateway = await startGateway({ maxRequests: 1 });
     const holding = new RawConnection(gateway.url);
@@ -259,6 +302,25 @@ describe("limits of the whole gateway", () => {
     await second.closed;
     expect(second.received).toBe("");
     first.socket.destroy();
+  });
+
+  test("G6 connections on which nothing is asked make room for a further one, and probes keep none", async ({ startGateway }) => {
+    const gateway = await startGateway({ maxConnections: 3 });
+    const quiet = Array.from({ length: 3 }, () => new RawConnection(gateway.url));
+    for (const connection of quiet) {
+      connection.send(`GET /nowhere ${host}\r\n`);
+      await connection.receives(statusLine(404));
+    }
+    expect(await put(gateway.url, uniqueName(), { token: 1, value: {} })).toMatchObject({ status: 201 });
+    await quiet[0]?.closed;
+    expect(quiet.map(({ socket }) => socket.closed)).toEqual([true, false, false]);
+    const probes = Array.from({ length: MAX_ADMIN_CONNECTIONS + 20 }, () => new RawConnection(gateway.adminUrl));
+    expect(await (await fetch(`${gateway.adminUrl}/live`)).json()).toEqual({ live: true });
+    for (const path of ["/live", "/ready", "/metrics"]) {
+      const { received } = await exchanged(gateway.adminUrl, `GET ${path} ${host}\r\n`);
+      expect(received).toMatch(/^HTTP\/1\.1 200 .*^Connection: close/ms);
+    }
+    for (const { socket } of [...quiet, ...probes]) socket.destroy();
   });
 
   test("a credential that sends too many requests is told when to retry", async ({ startGateway }) => {

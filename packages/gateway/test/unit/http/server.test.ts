@@ -7,9 +7,10 @@ import express from "express";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createAdminApp } from "../../../src/http/admin.js";
 import { Answer } from "../../../src/http/answer.js";
-import { BodyBudget } from "../../../src/http/body.js";
+import { Bodies } from "../../../src/http/body.js";
 import { Dispatcher, RateLimit, RefusalRing, RING_SIZE, type Serving } from "../../../src/http/dispatcher.js";
 import { httpClassesFor } from "../../../src/http/server.js";
+import { Shares } from "../../../src/http/shares.js";
 
 let server: Server;
 let url: string;
@@ -80,10 +81,10 @@ test("a request reaches Express with the prototype that Express is about to set,
 });
 
 test("G6 an answer that cannot be sent holds up no drain, and its body no budget", async () => {
-  const budget = new BodyBudget(100);
-  const dispatcher = new Dispatcher({ budget, rateLimit: new RateLimit(0) } as Serving);
+  const bodies = new Bodies(200);
+  const dispatcher = new Dispatcher({ bodies, rateLimit: new RateLimit(0) } as Serving);
   const handler = (context: { heldBytes: number }) => {
-    context.heldBytes = budget.tryTake(100) ? 100 : 0;
+    context.heldBytes = bodies.shares.tryTake("nobody", 100, true) ? 100 : 0;
     return new Answer(200, undefined, { headers: ["X-Broken", "two\r\nlines"] });
   };
   const ends: Promise<void>[] = [];
@@ -94,9 +95,24 @@ test("G6 an answer that cannot be sent holds up no drain, and its body no budget
   await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
   await expect(fetch(`http://127.0.0.1:${(api.address() as AddressInfo).port}/`)).rejects.toThrow();
   await expect(ends[0]).rejects.toThrow(/Invalid character/);
-  expect([dispatcher.inFlight, budget.heldBytes]).toEqual([0, 0]);
+  expect([dispatcher.inFlight, bodies.shares.held]).toEqual([0, 0]);
   await dispatcher.drain();
   await new Promise((resolve) => api.close(resolve));
+});
+
+test("G6 one caller takes no more than its share of what all may hold, and has room for small bodies above it", () => {
+  const shares = new Shares(1_200);
+  const takesAll = (caller: string, isSmall: boolean): number => {
+    let taken = 0;
+    while (shares.tryTake(caller, 10, isSmall)) taken += 10;
+    return taken;
+  };
+  expect(takesAll("greedy", false)).toBe(800);
+  expect(takesAll("greedy", true)).toBe(160);
+  expect(takesAll("another", false)).toBe(160);
+  expect(takesAll("third", true)).toBe(60);
+  shares.give("greedy", 960);
+  expect([takesAll("another", false), takesAll("greedy", false)]).toEqual([600, 250]);
 });
 
 describe("the writes that a gateway remembers to have refused", () => {
