@@ -191,10 +191,10 @@ class RunningGateway implements Gateway {
     await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
     const { host, port, adminHost, adminPort, idleTimeoutMs, page } = this.#settings;
     const limits = { ...serverLimits, ...this.#limits, idleTimeoutMs };
-    const api = createGatewayServer(this.app, limits);
+    const api = createGatewayServer(this.app, limits, this.#log);
     const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#serving.metrics.text() });
     if (page === "on") this.#page = mountPage({ app: adminApp, dispatcher: this.#dispatcher, serving: this.#serving, lock: this.#lock });
-    const admin = createGatewayServer(adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS });
+    const admin = createGatewayServer(adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS }, this.#log);
     this.#servers = { api, admin };
     await listenOn(api, { host, port });
     await listenOn(admin, { host: adminHost ?? host, port: adminPort });

@@ -19,8 +19,8 @@ import { readJson } from "./body.js";
 import { beginWork, endWork } from "./connection-state.js";
 import type { Dispatcher, Handler, Serving } from "./dispatcher.js";
 import { allows, authorize, checkResourceName } from "./names.js";
-import { Problem, statusOf } from "./problems.js";
-import { parseQuery, pathOf, type RequestContext } from "./request.js";
+import { Problem, sendProblem, statusOf } from "./problems.js";
+import { hostFault, parseQuery, pathOf, RequestContext } from "./request.js";
 
 /** Probes come every second or so; this is the least time between two answers of a route. */
 const MIN_INTERVAL_MS = 250;
@@ -34,6 +34,9 @@ export function createAdminApp(asked: { readonly ready: () => Promise<Readiness>
   app.disable("x-powered-by");
   app.disable("etag");
   app.use((request, response, next) => {
+    const context = new RequestContext(request, response);
+    const fault = hostFault(context);
+    if (fault !== undefined) return sendProblem(response, fault, context.requestId);
     beginWork(request);
     response.once("close", () => endWork(request));
     next();

@@ -13,7 +13,7 @@ import { awaitsContinue, type Bodies, discardRest } from "./body.js";
 import { beginWork, canBeAnswered, endWork, itsTurn, markEnding } from "./connection-state.js";
 import { type Action, noPrincipal, type Principal } from "./names.js";
 import { notApplied, Problem, type ProblemCode, sendProblem } from "./problems.js";
-import { type NamedPath, RequestContext, readTarget, tooManyHeaders } from "./request.js";
+import { hostFault, type NamedPath, RequestContext, readTarget, tooManyHeaders } from "./request.js";
 
 /** What the gateway gives to those who answer its requests. */
 export interface Serving {
@@ -86,7 +86,7 @@ export class Dispatcher {
     const context = new RequestContext(request, response);
     let result: Result;
     try {
-      const known = route.isOpen === true ? noPrincipal : this.#identify(context);
+      const known = hostFault(context) ?? (route.isOpen === true ? noPrincipal : this.#identify(context));
       const caller = known instanceof Promise ? await known : known;
       context.span = tracing.spans?.request(request, route.path);
       result = caller instanceof Problem ? caller : await this.#inTurn(route, context, caller);

@@ -35,7 +35,9 @@ const tags: Readonly<Record<Operation["tag"], string>> = {
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: describe(operation) };
+    const described = describe(operation);
+    const head = operation.method === "GET" ? { head: headOf(operation, described) } : {};
+    paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: described, ...head };
   }
   return {
     openapi: "3.1.0",
@@ -102,6 +104,13 @@ function describe({ path, id, tag, summary, headers = [], query, body, answers, 
     ...(body === undefined ? {} : { requestBody: { required: true, content: content(body.mediaTypes, body.schema) } }),
     responses: { ...Object.fromEntries(success), ...problemAnswers(codes) },
   };
+}
+
+/** The same answers without their bodies. */
+function headOf({ id, summary }: Operation, { responses, ...described }: Json): Json {
+  const bare = Object.entries(responses as Record<string, Json>).map(([status, { content: _body, ...answer }]) => [status, answer]);
+  const description = `${summary}: the header of the answer to GET.`;
+  return { ...described, operationId: id.replace(/^(?:get|list)/, "head"), description, responses: Object.fromEntries(bare) };
 }
 
 function headersNamed(names: readonly string[]): Json {

@@ -91,7 +91,7 @@ export function notApplied(code: ProblemCode, detail: string, facts: ProblemFact
 }
 
 /** The members of the problem document, in the order they are written. */
-export function problemDocument(problem: Problem, requestId: string | undefined): Record<string, unknown> {
+export function problemDocument(problem: Problem, requestId: string): Record<string, unknown> {
   const { allow: _allow, retryAfterSeconds: _retry, ...facts } = problem.facts;
   return {
     type: `urn:palisade:problem:${problem.code}`,
@@ -131,8 +131,9 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
 }
 
 /** The same answer as bytes, for a connection whose bytes never became a request. */
-export function rawProblem(problem: Problem): string {
-  const body = JSON.stringify(problemDocument(problem, undefined));
-  const headers = Object.entries(problemHeaders(problem, body)).map(([name, value]) => `${name}: ${value}\r\n`);
+export function rawProblem(problem: Problem, requestId: string): string {
+  const body = JSON.stringify(problemDocument(problem, requestId));
+  const all = { ...problemHeaders(problem, body), "X-Request-Id": requestId };
+  const headers = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${problem.status} Refused\r\n${headers.join("")}Connection: close\r\n\r\n${body}`;
 }

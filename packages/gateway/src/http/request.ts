@@ -38,7 +38,7 @@ const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
  * The caller's own id where it is harmless, so that one id follows a request through several
  * services.
  */
-function requestIdOf(presented: string | undefined): string {
+export function requestIdOf(presented: string | undefined): string {
   if (presented !== undefined && REQUEST_ID.test(presented)) return presented;
   requestCount += 1;
   return `${processName}-${requestCount.toString(36)}`;
@@ -83,6 +83,8 @@ const fields: ReadonlyMap<string, keyof RequestHeaders> = new Map<string, keyof 
   ["if-range", "unsupportedCondition"],
   ["if-schedule-tag-match", "unsupportedCondition"],
   ["if", "unsupportedCondition"],
+  // A part of a document: the rest of it would be lost (RFC 9110, 14.5).
+  ["content-range", "unsupportedCondition"],
   ["idempotency-key", "hasIdempotencyKey"],
 ]);
 
@@ -102,6 +104,12 @@ export function repeated(value: string): number {
 
 export function tooManyHeaders(request: IncomingMessage): boolean {
   return request.rawHeaders.length >= MAX_HEADER_LINES * 2;
+}
+
+/** A request of HTTP/1.1 has exactly one Host field (RFC 9112, 3.2). */
+export function hostFault({ request, headers: { host } }: RequestContext): Problem | undefined {
+  if (host === undefined ? request.httpVersion !== "1.1" : !host.includes(FIELD_SEPARATOR)) return undefined;
+  return new Problem("request_malformed", `The request has ${host === undefined ? "no Host field" : "more than one Host field"}.`);
 }
 
 /**

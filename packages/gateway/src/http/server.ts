@@ -5,10 +5,11 @@ import { createServer, IncomingMessage, type Server, type ServerOptions, ServerR
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import type { Express } from "express";
 import type { ServerLimits } from "../limits.js";
+import { type Log, levelOf } from "../observe/log.js";
 import { awaitsContinue } from "./body.js";
 import { isIdle, mustStaySilent } from "./connection-state.js";
 import { Problem, rawProblem, sendProblem } from "./problems.js";
-import { RequestContext } from "./request.js";
+import { RequestContext, requestIdOf } from "./request.js";
 import { allowedAt, RESOURCES } from "./routes.js";
 
 export interface GatewayServer extends Server {
@@ -26,7 +27,7 @@ export interface GatewayServer extends Server {
   closeIdleSockets(): void;
 }
 
-export function createGatewayServer(app: Express, limits: ServerLimits & { readonly idleTimeoutMs: number }): GatewayServer {
+export function createGatewayServer(app: Express, limits: ServerLimits & { readonly idleTimeoutMs: number }, log: Log): GatewayServer {
   const server = createServer(
     {
       ...httpClassesFor(app),
@@ -38,6 +39,8 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
       connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.requestTimeoutMs / 4)),
       maxHeaderSize: 32 * 1024,
       noDelay: true,
+      // Node's own refusal is no problem document; the gateway looks itself.
+      requireHostHeader: false,
     },
     app,
   );
@@ -57,8 +60,22 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
     response.shouldKeepAlive = false;
     sendProblem(response, new Problem("expectation_failed", "Only Expect: 100-continue is known."), requestId);
   });
-  server.on("clientError", (error, stream) => void setImmediate(answerBrokenRequest, error, stream));
-  server.on("connect", (_request: IncomingMessage, socket) => socket.end(rawProblem(notAllowed)));
+  const refuse = (socket: Socket, problem: Problem): void => {
+    const requestId = requestIdOf(undefined);
+    const { code: outcome, status } = problem;
+    log[levelOf(outcome)]({ requestId, outcome, status, address: socket.remoteAddress }, "refused");
+    socket.end(rawProblem(problem, requestId), () => socket.destroy());
+  };
+  // In the next turn of the event loop: a refusal that waits for nothing was given by then, and is
+  // not lost with the connection.
+  server.on("clientError", (error: NodeJS.ErrnoException, stream) =>
+    setImmediate(() => {
+      const socket = stream as Socket;
+      if (error.code === "ECONNRESET" || !socket.writable || mustStaySilent(socket)) socket.destroy();
+      else refuse(socket, problemOf(error));
+    }),
+  );
+  server.on("connect", (_request: IncomingMessage, stream) => refuse(stream as Socket, notAllowed));
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
@@ -100,19 +117,6 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
 
 const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowedAt(RESOURCES) });
 const malformed = new Problem("request_malformed", "The request breaks the grammar of HTTP/1.1 or ended too early.");
-
-/**
- * Called in the next turn of the event loop: a refusal that waits for nothing was given by then,
- * and is not lost with the connection.
- */
-function answerBrokenRequest(error: NodeJS.ErrnoException, stream: unknown): void {
-  const socket = stream as Socket;
-  if (error.code === "ECONNRESET" || !socket.writable || mustStaySilent(socket)) {
-    socket.destroy();
-    return;
-  }
-  socket.end(rawProblem(problemOf(error)), () => socket.destroy());
-}
 
 function problemOf(error: NodeJS.ErrnoException & { readonly rawPacket?: Buffer }): Problem {
   switch (error.code) {

@@ -379,7 +379,10 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   }
   const unknownNames = Object.keys(env).filter((name) => name.startsWith("PALISADE_") && !knownNames.has(name));
   const misspelled = unknownNames.flatMap((name) => {
-    const meant = nearest(name, knownNames);
+    const bare = name.slice("PALISADE_".length);
+    // Kubernetes tells of a service that is called palisade by PALISADE_PORT=tcp://….
+    const isService = /^tcp:\/\//.test(env[name] ?? "");
+    const meant = nearest(name, knownNames) ?? (knownNames.has(bare) && !isService ? bare : undefined);
     return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`];
   });
   if (misspelled.length > 0) throw new GatewayConfigError(misspelled);

@@ -59,6 +59,7 @@ const faults: Readonly<Record<string, readonly BadRequest[]>> = {
     ...['W/"1"', '"1", "2"', "junk", "12"].map((tag) => withHeaders(...good, "If-Match", tag)),
     ...["If-Match", "If-None-Match", "IF-RANGE"].map((name) => withHeaders(...good, "If-Match", '"1"', name, '"1"')),
     withHeaders(...good, "If-None-Match", '"1"'),
+    withHeaders(...good, "Content-Range", "bytes 0-1/9"), // A part of a document.
     ...["12", '"12" "13"', "", '"12",'].map((tag) => ({ method: "GET", headers: ["If-None-Match", tag] })),
     ...["If-Match", "If-Modified-Since"].map((name) => ({ method: "GET", headers: [name, '"12"'] })),
     { method: "POST", name: "x/seal", headers: [...token, "If-Match", '"1"'], body: "" },

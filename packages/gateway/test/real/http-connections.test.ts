@@ -109,11 +109,18 @@ describe("a broken request", () => {
       [`${put}X-A: ${"a".repeat(40_000)}\r\n\r\n`, 431, "headers_too_many"],
       [`${put}Fencing Token: 5\r\n\r\n`, 400, "request_malformed"],
       ["CONNECT example.org:443 HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method_not_allowed"],
+      ["GET /v1/resources/x HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "request_malformed"],
+      ["GET /openapi.json HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "request_malformed"],
+      [`GET /v1/resources/x ${host}Host: other\r\nConnection: close\r\n\r\n`, 400, "request_malformed"],
     ] as const) {
       const { received } = await exchanged(gateway.url, Buffer.from(bytes, "latin1"));
       expect([bytes, received]).toEqual([bytes, expect.stringMatching(statusLine(status))]);
-      expect(received).toContain(`"code":"${code}"`);
+      expect(received).toMatch(/^Content-Type: application\/problem\+json\r$/m);
+      const [, id] = received.match(/^X-Request-Id: (.+)\r$/m) ?? [];
+      expect(JSON.parse(received.slice(received.indexOf("\r\n\r\n")))).toMatchObject({ code, status, requestId: id });
     }
+    const { received } = await exchanged(gateway.adminUrl, "GET /ready HTTP/1.1\r\nConnection: close\r\n\r\n");
+    expect(received).toMatch(/^HTTP\/1\.1 400 .*"code":"request_malformed"/s);
   });
 
   test("may come in chunks, and is then read to the limit and no further", async ({ startGateway }) => {

@@ -188,11 +188,10 @@ const onlyProblem: Described = { content: { "application/problem+json": { schema
 
 function operationOf(method: string, target: string): { readonly operation: Operation } | undefined {
   const path = target.split("?")[0] ?? "";
-  const verb = method === "HEAD" ? "get" : method.toLowerCase();
   // The longest template first: /{resource}/seal is also a /{resource}.
   const templates = Object.keys(document.paths).sort((a, b) => b.length - a.length);
   for (const template of templates) {
-    const operation = document.paths[template]?.[verb];
+    const operation = document.paths[template]?.[method.toLowerCase()];
     if (operation !== undefined && new RegExp(`^${template.replace(/\{\w+\}/, ".+")}$`).test(path)) return { operation };
   }
   return undefined;

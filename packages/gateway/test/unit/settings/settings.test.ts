@@ -70,9 +70,19 @@ describe("the environment", () => {
       /^PALISADE_REDIS_URLS names a:7001 twice: each node is a Redis master of its own, and one server must not vote twice\.$/,
     ],
     [{ PALISADE_VERFY: "closed" }, /^PALISADE_VERFY is not a setting; did you mean PALISADE_VERIFY\?$/],
+    [{ PALISADE_PORT: "9000" }, /^PALISADE_PORT is not a setting; did you mean PORT\?$/],
+    [{ PALISADE_DATABASE_URL: databaseUrl }, /^PALISADE_DATABASE_URL is not a setting; did you mean DATABASE_URL\?$/],
   ];
   test("stops the start with one sentence that names the variable that is wrong", () => {
     for (const [env, sentence] of wrong) expect([env, problemsOf(env)]).toEqual([env, [expect.stringMatching(sentence)]]);
+  });
+
+  test("may hold what Kubernetes sets for a service that is called palisade", () => {
+    const links = { PALISADE_PORT: "tcp://10.0.0.1:8080", PALISADE_SERVICE_HOST: "10.0.0.1", PALISADE_PORT_8080_TCP_PORT: "8080" };
+    expect(readEnvironment({ DATABASE_URL: databaseUrl, ...links })).toMatchObject({
+      settings: { port: 8080 },
+      unknownNames: Object.keys(links),
+    });
   });
 
   test("never shows the value of a variable that may hold a password", () => {
