@@ -105,7 +105,7 @@ test("the settings of the gateway are those of docs/settings.md, and its program
     REDIS_PASSWORD: undefined,
     PALISADE_REDIS_URLS: values.PALISADE_REDIS_URLS?.replaceAll("$(REDIS_PASSWORD)", "x"),
   };
-  const keys = join(root, "packages/gateway/api-keys.this-machine-only.json");
+  const keys = join(root, "packages/gateway/this-machine-only/api-keys.json");
   const program = join(root, "packages/gateway/dist/main.js");
   const checked = run(process.execPath, [program, "--check-config"], {
     env: { PATH: process.env.PATH, HOST: "0.0.0.0", ...given, PALISADE_API_KEYS_FILE: keys },
