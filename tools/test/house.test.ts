@@ -137,13 +137,17 @@ const rules: Readonly<Record<string, readonly [Rule, ...Files[]]>> = {
   "who uses the client or the guard installs and loads nothing else with it": [
     never(
       /^packages\/(client|guard)\/(src\/|package\.json$)/,
-      /"dependencies"|(?:from |import\()"(?!\.\/(?!tracing\.)[a-z-]+\.js")[^"]+"/,
-      /client\/src\/tracing\.ts$/,
+      /"dependencies"|(?:from |import\()"(?!#exchange"|\.\/(?!tracing\.)[a-z-]+\.js")[^"]+"/,
+      /client\/src\/(?:tracing|exchange-node)\.ts$/,
     ),
     { "packages/guard/src/guard.ts": 'import pg from "pg";' },
     { "packages/client/src/retry.ts": 'const { x } = await import("@palisade/lock");' },
     { "packages/client/src/index.ts": 'export { traceClients } from "./tracing.js";' },
     { "packages/client/package.json": '{ "dependencies": { "undici": "7" } }' },
+  ],
+  "of the client only exchange-node.ts names what is Node's": [
+    never(/^packages\/client\/src\//, /\b(?:Buffer|process)\b[.(<]/, /exchange-node\.ts$/),
+    { "packages/client/src/answer.ts": "Buffer.from(text);" },
   ],
   "every promise is named by a test, and says what checks it": [
     promises,

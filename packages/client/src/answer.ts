@@ -4,6 +4,7 @@
 // the token that was sent and the entity tag of the revision; a refusal, if it is a problem document
 // of the gateway under the status that it names. Of everything else it is not known what became of
 // the request (G3).
+import type { Received } from "./exchange.js";
 import { problemCodes, type Refusal, type RefusalCode } from "./results.js";
 
 /** What a success of a call has to be. */
@@ -38,13 +39,13 @@ export interface Asked {
   readonly expects: Expected;
 }
 
-export function readAnswer(asked: Asked, response: Response, text: string): Success | Refusal {
-  const { status, headers } = response;
-  const mediaType = (headers.get("content-type") ?? "").replace(/;.*/s, "").trim().toLowerCase();
+export function readAnswer(asked: Asked, answer: Received): Success | Refusal {
+  const { status, text } = answer;
+  const mediaType = (answer.header("content-type") ?? "").replace(/;.*/s, "").trim().toLowerCase();
   const body = parsed(text);
-  if (!response.ok && status !== 304) {
+  if ((status < 200 || status > 299) && status !== 304) {
     const isProblem = mediaType === "application/problem+json" && isOfGateway(body, status, asked.resource);
-    return isProblem ? refusalOf(body, response) : notUnderstood(asked, "has no problem document of the gateway", { response, text });
+    return isProblem ? refusalOf(body, answer) : notUnderstood(asked, "has no problem document of the gateway", answer);
   }
   const seen: Success = {
     ok: true,
@@ -52,12 +53,12 @@ export function readAnswer(asked: Asked, response: Response, text: string): Succ
     text,
     body,
     // A proxy that compresses answers marks the tag as weak (W/).
-    rev: Number(/^(?:W\/)?"(\d+)"$/.exec(headers.get("etag") ?? "")?.[1] ?? 0),
-    token: Number(/^\d+$/.exec(headers.get("fencing-token") ?? "")?.[0] ?? 0),
+    rev: Number(/^(?:W\/)?"(\d+)"$/.exec(answer.header("etag") ?? "")?.[1] ?? 0),
+    token: Number(/^\d+$/.exec(answer.header("fencing-token") ?? "")?.[0] ?? 0),
     replayed: false,
   };
   const fault = faultOf(seen, asked.expects, mediaType);
-  return fault === undefined ? seen : notUnderstood(asked, fault, { response, text });
+  return fault === undefined ? seen : notUnderstood(asked, fault, answer);
 }
 
 /** Why the gateway cannot have said this in answer to the call. */
@@ -92,7 +93,7 @@ function isOfGateway(body: unknown, status: number, resource: string | undefined
   return isKnown && isAbout && problem.status === status && typeof problem.detail === "string";
 }
 
-function refusalOf(problem: ProblemDocument, response: Response): Refusal {
+function refusalOf(problem: ProblemDocument, answer: Received): Refusal {
   return {
     ok: false,
     code: problem.code,
@@ -107,29 +108,25 @@ function refusalOf(problem: ProblemDocument, response: Response): Refusal {
     currentRevs: problem.currentRevs,
     operation: problem.operation,
     requestId: problem.requestId,
-    retryAfterMs: retryAfterMs(response),
+    retryAfterMs: retryAfterMs(answer),
     attempts: 1,
   };
 }
 
 /** Something in between answered, and may have passed the request on. */
-function notUnderstood(
-  { base }: Asked,
-  fault: string,
-  { response, text }: { readonly response: Response; readonly text: string },
-): Refusal {
+function notUnderstood({ base }: Asked, fault: string, answer: Received): Refusal {
+  const { status, text } = answer;
   const begins = text === "" ? "It has no body." : `It begins with ${JSON.stringify(text.slice(0, 80))}.`;
   const advice = "Is it the gateway's API? Its probes have another port.";
-  const { status } = response;
   return {
     ...local("answer_not_understood", `Status ${status} came from ${base}, and ${fault}. ${begins} ${advice}`, "unknown"),
     status,
-    retryAfterMs: retryAfterMs(response),
+    retryAfterMs: retryAfterMs(answer),
   };
 }
 
-function retryAfterMs({ headers }: Response): number | undefined {
-  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+function retryAfterMs(answer: Received): number | undefined {
+  const seconds = Number(answer.header("retry-after") ?? Number.NaN);
   return Number.isFinite(seconds) ? seconds * 1_000 : undefined;
 }
 

@@ -1,6 +1,8 @@
 // What a client of the gateway can do, one method per route: builds requests and reads answers.
 
+import { openExchange } from "#exchange";
 import type { Expected, Fields, Success } from "./answer.js";
+import { overFetch } from "./exchange.js";
 import { baseUrl, checkApiKey, checkLease, checkMilliseconds, checkOptions } from "./misuse.js";
 import type {
   CallOptions,
@@ -39,7 +41,10 @@ export interface GatewayClientOptions {
   readonly url: string;
   /** An API key or a JWT, sent as `Authorization: Bearer`. */
   readonly apiKey?: string | undefined;
-  /** In place of the global one: for tests, proxies, tracing. */
+  /**
+   * For tests, proxies, tracing. When absent, Node sends over connections of `node:http` that it keeps,
+   * and every other runtime by the global one.
+   */
   readonly fetch?: typeof fetch | undefined;
   /** For one try; 10 seconds when absent. */
   readonly timeoutMs?: number | undefined;
@@ -105,7 +110,7 @@ class HttpClient implements GatewayClient {
 
   constructor(options: GatewayClientOptions) {
     this.#base = baseUrl(options.url);
-    this.#transport = createTransport(this.#base, options.apiKey, options.fetch ?? globalThis.fetch);
+    this.#transport = createTransport(this.#base, options.apiKey, options.fetch === undefined ? openExchange : overFetch(options.fetch));
     this.#timeoutMs = options.timeoutMs ?? 10_000;
     this.#retry = { attempts: 1_000, forMs: 30_000, firstPauseMs: 50, longestPauseMs: 2_000, ...options.retry };
   }

@@ -1,5 +1,4 @@
-// The typed client of the gateway. Needs only fetch, so it runs in Node, browsers and edge
-// runtimes.
+// The typed client of the gateway, for Node, browsers and edge runtimes.
 export { createGatewayClient, type GatewayClient, type GatewayClientOptions } from "./gateway-client.js";
 export type {
   CallOptions,

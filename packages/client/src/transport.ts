@@ -1,6 +1,7 @@
 // One request, sent once, under one timeout, to one answer or one refusal that says whether
 // something may have changed.
 import { type Expected, local, readAnswer, type Success } from "./answer.js";
+import type { OpenExchange } from "./exchange.js";
 import type { Refusal } from "./results.js";
 
 /** What a call is about. */
@@ -24,26 +25,25 @@ export interface Call {
 
 export type Transport = (call: Call) => Promise<Success | Refusal>;
 
-export function createTransport(base: string, apiKey: string | undefined, fetchWith: typeof fetch): Transport {
+const redirects = new Set([301, 302, 303, 307, 308]);
+
+export function createTransport(base: string, apiKey: string | undefined, open: OpenExchange): Transport {
   const authorization: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const exchange = open(base);
+  const redirected = local("answer_not_understood", `${base} redirects, which is not followed. Is it the gateway's API?`, "unknown");
   return async (call) => {
+    const isGivenUp = (): boolean => call.signal?.aborted === true;
+    if (isGivenUp()) return local("aborted", "The call was given up by its caller before it was sent.", "not_applied");
     const limit = new Limit(call);
     try {
-      const response = await fetchWith(base + call.path, {
-        method: call.method,
-        headers: { ...authorization, ...call.headers },
-        signal: limit.signal,
-        // A redirect would send the credential and the write to a place the caller did not name.
-        redirect: "error",
-        ...(call.body === undefined ? {} : { body: call.body }),
-      });
-      const { subject, expects } = call;
-      return readAnswer({ base, resource: subject.resource, expects }, response, await response.text());
+      const { subject, expects, method, path, body } = call;
+      const answer = await exchange({ method, path, headers: { ...authorization, ...call.headers }, body }, limit.onReached);
+      if (redirects.has(answer.status)) return redirected;
+      return readAnswer({ base, resource: subject.resource, expects }, answer);
     } catch (error) {
-      if (call.signal?.aborted === true) return local("aborted", "The call was given up by its caller.", "unknown");
+      if (isGivenUp()) return local("aborted", "The call was given up by its caller.", "unknown");
       // fetch has no code for it; in Node it is in the words of the cause.
-      if (/redirect/i.test(reasonOf(error)))
-        return local("answer_not_understood", `${base} redirects, which is not followed. Is it the gateway's API?`, "unknown");
+      if (/redirect/i.test(reasonOf(error))) return redirected;
       if (limit.isReached) return local("timed_out", `No complete answer came from ${base} within ${call.timeoutMs} ms.`, "unknown");
       return local(
         "connection_failed",
@@ -63,31 +63,30 @@ export function createTransport(base: string, apiKey: string | undefined, fetchW
  * over.
  */
 class Limit {
-  readonly #controller = new AbortController();
   readonly #given: AbortSignal | undefined;
   readonly #timer: ReturnType<typeof setTimeout>;
+  #end: () => void = () => {};
   isReached = false;
 
   constructor({ signal, timeoutMs }: Pick<Call, "signal" | "timeoutMs">) {
     this.#given = signal;
     this.#timer = setTimeout(() => {
       this.isReached = true;
-      this.#controller.abort();
+      this.#end();
     }, timeoutMs);
-    if (signal?.aborted === true) this.#giveUp();
-    else signal?.addEventListener("abort", this.#giveUp);
+    signal?.addEventListener("abort", this.#giveUp);
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
+  readonly onReached = (end: () => void): void => {
+    this.#end = end;
+  };
 
   lift(): void {
     clearTimeout(this.#timer);
     this.#given?.removeEventListener("abort", this.#giveUp);
   }
 
-  readonly #giveUp = (): void => this.#controller.abort(this.#given?.reason);
+  readonly #giveUp = (): void => this.#end();
 }
 
 /**
@@ -100,8 +99,10 @@ function neverSent(error: unknown): boolean {
 }
 
 function causeCode(error: unknown): string | undefined {
-  const cause = error instanceof Error ? (error.cause as { readonly code?: unknown } | undefined) : undefined;
-  return typeof cause?.code === "string" ? cause.code : undefined;
+  if (!(error instanceof Error)) return undefined;
+  // fetch tells it of its cause, node:http of the error itself.
+  const { code } = (error.cause ?? error) as { readonly code?: unknown };
+  return typeof code === "string" ? code : undefined;
 }
 
 function reasonOf(error: unknown): string {

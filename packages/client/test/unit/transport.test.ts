@@ -1,6 +1,7 @@
 // A finished try leaves no listener on a long-lived signal and no timer behind.
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { overFetch } from "../../src/exchange.js";
 import { type Call, createTransport } from "../../src/transport.js";
 
 const answers: typeof fetch = async (_url, init) => {
@@ -24,7 +25,7 @@ test.for<readonly [string, typeof fetch, (caller: AbortController) => unknown, o
   const { signal } = caller;
   const about = { subject: { operation: "get" }, expects: { statuses: [200], token: "any", rev: "any", body: () => true } } as const;
   const call: Call = { ...about, method: "GET", path: "/v1/resources/r", headers: {}, signal, timeoutMs: 10_000 };
-  const send = createTransport("http://gateway", undefined, fetching);
+  const send = createTransport("http://gateway", undefined, overFetch(fetching));
   const answer = send(call);
   meanwhile(caller);
   expect(await answer).toMatchObject(outcome);
@@ -34,6 +35,6 @@ test.for<readonly [string, typeof fetch, (caller: AbortController) => unknown, o
   const dependants = Object.getOwnPropertySymbols(signal).find(({ description }) => description === "kDependantSignals");
   expect((signal as unknown as Record<symbol, Set<unknown> | undefined>)[dependants ?? Symbol()]?.size ?? 0).toBe(0);
   caller.abort();
-  expect(await createTransport("http://gateway", undefined, answers)(call)).toMatchObject({ ok: false, code: "aborted" });
+  expect(await createTransport("http://gateway", undefined, overFetch(answers))(call)).toMatchObject({ ok: false, code: "aborted" });
   expect(vi.getTimerCount()).toBe(0);
 });
