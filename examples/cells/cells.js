@@ -3,7 +3,6 @@
 // gateway. The first one keeps the directory, and is the home of every tenant that has no other.
 import { createGatewayClient, rawJson, withResource } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
-import { createDirectory } from "./directory.js";
 import { moveResource } from "./move.js";
 
 const [command, resource, argument] = process.argv.slice(2);
@@ -31,4 +30,21 @@ try {
   }
 } finally {
   await Promise.all(cells.map(({ locker }) => locker.close()));
+}
+
+// Which cell has a resource. The first part of a name is the tenant; a tenant has a home, and single
+// resources of it may have been moved. An entry is a document like any other, in one of the cells.
+function createDirectory({ locker, client }, { home }) {
+  const entryOf = (resource) => `cells/${resource.split("/")[0]}`;
+  return {
+    async cellOf(resource) {
+      const entry = await client.get(entryOf(resource));
+      if (!entry.ok && entry.code !== "not_found") throw new Error(`${entryOf(resource)} cannot be read: ${entry.code}`);
+      return entry.ok ? (entry.value.moved[resource] ?? entry.value.home) : home;
+    },
+    async move(resource, cell) {
+      const moved = (entry) => ({ home: entry?.home ?? home, moved: { ...entry?.moved, [resource]: cell } });
+      await withResource(locker, client, entryOf(resource), moved);
+    },
+  };
 }

@@ -56,7 +56,7 @@ const PICTURE = /(src(?:set)?=")([^":]+)"/g;
  * @returns {readonly Item[]} the sidebar
  */
 export function stagePages(folder) {
-  const pages = [...new Set([...Object.values(groups).flat(), ...examples(), ...decisions()])];
+  const pages = [...new Set([...Object.values(groups).flat(), ...decisions()])];
   for (const page of pages) {
     const text = linked(page, readFileSync(inRoot(page), "utf8"), new Set(pages));
     write(join(folder, renamed.get(page) ?? page), `${head(page)}${text}`);
@@ -88,7 +88,6 @@ function sidebar(pages) {
   }));
   return [
     ...listed.slice(0, 2),
-    { text: "Examples", collapsed: true, items: inFolder(/^examples\/.+\/README\.md$/) },
     { text: "API", items: api },
     ...listed.slice(2),
     {
@@ -127,12 +126,6 @@ function linked(page, text, pages) {
 function write(path, text) {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text);
-}
-
-function examples() {
-  return readdirSync(inRoot("examples"), { withFileTypes: true }).flatMap((entry) =>
-    entry.isDirectory() ? [`examples/${entry.name}/README.md`] : [],
-  );
 }
 
 function decisions() {

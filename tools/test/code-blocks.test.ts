@@ -41,7 +41,7 @@ const given: Readonly<Record<string, string>> = {
 
 async function pages(): Promise<readonly string[]> {
   const found = await Promise.all(
-    ["", "docs", "docs/decisions", "spec", "examples", ...(await folders("packages")), ...(await folders("examples"))].map(async (folder) =>
+    ["", "docs", "docs/decisions", "spec", "examples", ...(await folders("packages"))].map(async (folder) =>
       (await readdir(join(root, folder))).filter((name) => name.endsWith(".md")).map((name) => join(folder, name)),
     ),
   );

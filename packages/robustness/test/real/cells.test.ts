@@ -12,7 +12,7 @@ import { Gateway } from "../../src/servers/gateway.js";
 
 const resolved = createRequire(import.meta.url);
 const packageRoot = (name: string): string => dirname(resolved.resolve(`${name}/package.json`));
-const example = join(packageRoot("@palisade/robustness"), "..", "..", "examples", "cells");
+const example = join(packageRoot("@palisade/robustness"), "..", "..", "examples");
 const TTL_MS = 1_000;
 const PATIENCE_MS = 120_000;
 /** As Postgres writes it, with a number that JavaScript would round. */
@@ -73,7 +73,7 @@ const test = base.extend("site", { scope: "file" }, async ({ postgres: _ }, { on
     const CELLS = JSON.stringify({ a: a.settings, b: b.settings });
     const child = startChild({
       command: process.execPath,
-      args: ["--import", SIGNAL_AT, join(folder, "cells.js"), ...args],
+      args: ["--import", SIGNAL_AT, join(folder, "cells", "cells.js"), ...args],
       env: { CELLS, TTL_MS: String(TTL_MS), ...env },
       name: "cells.js",
       onLine: (line) => lines.push(line),

@@ -1,4 +1,4 @@
-// node once.js JOB DAY COMMAND [ARGUMENT…] runs the command on one machine of a fleet, once for
+// node cron-once.js JOB DAY COMMAND [ARGUMENT…] runs the command on one machine of a fleet, once for
 // that day, and stores what it printed.
 import { execFile } from "node:child_process";
 import { hostname } from "node:os";
@@ -7,7 +7,7 @@ import { createGatewayClient, GatewayError, withResource } from "@palisade/clien
 import { createLocker, LockError } from "@palisade/lock";
 
 const [job, day, command, ...args] = process.argv.slice(2);
-if (command === undefined) throw new Error("usage: node once.js JOB DAY COMMAND [ARGUMENT…]");
+if (command === undefined) throw new Error("usage: node cron-once.js JOB DAY COMMAND [ARGUMENT…]");
 
 const nodes = process.env.REDIS_URLS?.split(",") ?? [7001, 7002, 7003, 7004, 7005].map((port) => `redis://127.0.0.1:${port}`);
 const locker = createLocker({ nodes });

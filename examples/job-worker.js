@@ -1,10 +1,10 @@
-// node worker.js JOB adds up the numbers of a job under a lease of its own: one fenced write per
+// node job-worker.js JOB adds up the numbers of a job under a lease of its own: one fenced write per
 // step, so another worker can go on where this one stopped.
 import { createGatewayClient } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
 
 const [job] = process.argv.slice(2);
-if (job === undefined) throw new Error("usage: node worker.js JOB");
+if (job === undefined) throw new Error("usage: node job-worker.js JOB");
 
 const nodes = process.env.REDIS_URLS?.split(",") ?? [7001, 7002, 7003, 7004, 7005].map((port) => `redis://127.0.0.1:${port}`);
 const client = createGatewayClient({
