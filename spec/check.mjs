@@ -1,9 +1,9 @@
 // Checks the specifications: node spec/check.mjs [--all] [--only <part of a name>] [--json]
 // [--write] [--trace]. The exit code is 0 if every model has the verdict and the number of states that
 // models.md names.
+import { readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { keep } from "./checker/keep.mjs";
-import { allModels } from "./checker/models.mjs";
+import { allModels, tablePath } from "./checker/models.mjs";
 import { checkAll } from "./checker/threads.mjs";
 
 const { values: asked } = parseArgs({
@@ -23,7 +23,7 @@ await checkAll(models, (found) => {
   findings.push(found);
   if (!asked.json) report(found);
 });
-if (asked.write) keep(findings);
+if (asked.write) keep();
 if (asked.json) console.log(JSON.stringify(findings));
 else
   console.log(
@@ -49,4 +49,14 @@ function report(found) {
 /** @param {(found: import("./checker/verdict.mjs").Found) => number} of */
 function sum(of) {
   return findings.reduce((total, found) => total + of(found), 0);
+}
+
+/** Writes down what was found: the numbers of states in the table of models. */
+function keep() {
+  for (const { name, states } of findings) {
+    const [specification = "", variant = ""] = name.split("/");
+    const row = new RegExp(`(^## ${specification}\\n[\\s\\S]*?^\\| ${variant} .* \\| )[\\d ]+( \\| \\S+ \\|$)`, "m");
+    const count = states.toLocaleString("en").replaceAll(",", " ");
+    writeFileSync(tablePath, readFileSync(tablePath, "utf8").replace(row, `$1${count}$2`));
+  }
 }

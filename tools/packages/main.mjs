@@ -6,9 +6,8 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, stat
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PostgresServer, RedisFleet } from "../../packages/testkit/dist/index.js";
+import { PostgresServer, RedisFleet, startServing } from "../../packages/testkit/dist/index.js";
 import { inRoot, packageDirectories, perform, pnpm, Refusal, readArguments, succeed } from "../run.mjs";
-import { examplesIn } from "./examples.mjs";
 import { quickstartIn } from "./quickstart.mjs";
 import { fetched, startRegistry } from "./registry.mjs";
 
@@ -177,4 +176,25 @@ async function compiles(place, version, modes) {
     await succeed([process.execPath, "node_modules/typescript/bin/tsc", ...how, ...strict.split(" "), "--types", "node", "use.ts"], place);
   }
   return `strict, exactOptionalPropertyTypes, skipLibCheck false: ${modes.join(", ")}`;
+}
+
+/** In one folder, each checked on real servers, beside the installed gateway. @param {Place} place */
+async function examplesIn({ cwd, env }) {
+  cpSync(inRoot("examples"), join(cwd, "examples"), { recursive: true, filter: (path) => !path.includes("node_modules") });
+  cpSync(join(users, "examples.mjs"), join(cwd, "check.mjs"));
+  const { version } = manifestOf("");
+  const dependencies = { "@palisade/gateway": version };
+  writeFileSync(join(cwd, "package.json"), JSON.stringify({ private: true, workspaces: ["examples"], dependencies }));
+  await succeed(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd, env });
+  const gateway = await startServing({
+    program: join(cwd, "node_modules/@palisade/gateway/dist/main.js"),
+    env: { ...env, PALISADE_REDIS_URLS: env.REDIS_URLS },
+  });
+  try {
+    const said = await succeed([process.execPath, "check.mjs"], { cwd, env: { ...env, GATEWAY_URL: gateway.url } });
+    console.log(said);
+    return `${said.split("\n").length} examples, in each a stale write is refused`;
+  } finally {
+    await gateway.child.stop();
+  }
 }

@@ -1,4 +1,4 @@
-// What can be said of the examples without a server; tools/packages/examples.mjs installs and runs them.
+// What can be said of the examples without a server; tools/packages/main.mjs installs and runs them.
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 

@@ -9,14 +9,13 @@ import { type Asked, readCommandLine, usage } from "./command-line.js";
 import { gatewayParts } from "./gateway/parts.js";
 import { handoverParts } from "./lock/handover.js";
 import { idleWaitersPart } from "./lock/idle-waiters.js";
-import { faultyNodesPart } from "./lock/node-faults.js";
-import { uncontendedParts } from "./lock/uncontended.js";
+import { faultyNodesPart, uncontendedParts } from "./lock/uncontended.js";
 import { waitingPart } from "./lock/waiting.js";
 import { compare } from "./measure/comparison.js";
 import { processorTimes } from "./measure/cpu.js";
 import { type Context, countFor, effortFor, type Part, progressOn } from "./measure/part.js";
 import { asText, type Machine, parseReport, type Report, type Result, reportText } from "./measure/results.js";
-import { pageOf } from "./page/page.js";
+import { pageOf } from "./page.js";
 
 const parts: readonly Part[] = [...uncontendedParts, faultyNodesPart, ...handoverParts, waitingPart, idleWaitersPart, ...gatewayParts];
 const docs = new URL("../../../docs/", import.meta.url);

@@ -1,6 +1,20 @@
 // What a caller may pass as a token, a name or a text. Misuse is a RangeError or TypeError before
 // any I/O; whatever passes here reaches Postgres.
-import { MAX_TOKEN } from "./token.js";
+
+/**
+ * An integer from 1 to 999 999 999 999 999 (exact in JavaScript, Lua and int8). It is checked
+ * again: anything else is a RangeError before any I/O.
+ */
+export type Token = number;
+
+export const MAX_TOKEN = 999_999_999_999_999;
+
+/** What the lock says about a token; `unreachable` when too few of its nodes answered. */
+export type Issued = "issued" | "unissued" | "unreachable";
+/**
+ * Was this token, or a higher one, ever issued for this resource? What it throws is passed on.
+ */
+export type VerifyToken = (resource: string, token: Token) => Promise<Issued>;
 
 /**
  * Lone surrogates would become U+FFFD on the way, so that two names become one; NUL cannot be

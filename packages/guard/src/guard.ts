@@ -1,10 +1,11 @@
 // The fence inside the user's own transaction, on the user's own tables: a seal that holds until
 // the transaction ends. The function palisade.guard decides in the database, and its refusal fails
 // the transaction. It has to be the first statement: what was read before it may already be stale.
+
+import type { Token, VerifyToken } from "./checks.js";
 import { checkName, checkText, checkToken, MAX_NAME_BYTES } from "./checks.js";
 import { type ServerError, serverErrorOf } from "./server-error.js";
 import { execute, has, literal, type OpenTransaction, readValue } from "./statement.js";
-import type { Token, VerifyToken } from "./token.js";
 
 /**
  * What a transaction proves before its first read: one resource and the token that was won for it.

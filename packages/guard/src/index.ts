@@ -1,5 +1,6 @@
 // The public API of @palisade/guard: named exports, no logic.
 
+export type { Issued, Token, VerifyToken } from "./checks.js";
 export { type FenceFinding, type FindingKind, inspectFences } from "./doctor.js";
 export { type FencedTable, fencedTables, unfence } from "./fenced-tables.js";
 export {
@@ -17,7 +18,6 @@ export type {
   PostgresJsTransaction,
   PrismaTransaction,
 } from "./statement.js";
-export type { Issued, Token, VerifyToken } from "./token.js";
 export type {
   PgClient,
   PgPool,

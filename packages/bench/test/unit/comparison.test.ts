@@ -4,8 +4,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Contestant, compare } from "../../src/measure/comparison.js";
 import { type Report, type Result, reportText } from "../../src/measure/results.js";
-import { lossRows } from "../../src/page/goals.js";
-import { pageOf } from "../../src/page/page.js";
+import { lossRows, pageOf } from "../../src/page.js";
 
 const silent = (): void => {};
 

@@ -13,7 +13,7 @@ import { FaultLog, type Plan, schedule } from "../faults/schedule.js";
 import { type CounterSample, collectJournals, emptyHistory, type Violation } from "../history.js";
 import { type Outcome, textReport } from "../report.js";
 import type { Environment } from "../servers/system.js";
-import { run, type Signals } from "./run.js";
+import { run, type Signals } from "./workers.js";
 
 export interface FaultProfile {
   readonly plan: Plan;

@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Closers } from "@palisade/testkit";
 import { afterEach, expect, test } from "vitest";
-import { run } from "../../src/runs/run.js";
-import { Workers } from "../../src/runs/workers.js";
+import { run, Workers } from "../../src/runs/workers.js";
 import { Gateway } from "../../src/servers/gateway.js";
 
 const closers = new Closers();

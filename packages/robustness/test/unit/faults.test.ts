@@ -5,8 +5,7 @@ import { inject } from "../../src/faults/injector.js";
 import { NodeFaults } from "../../src/faults/redis-nodes.js";
 import { FaultLog, type PlannedFault, schedule } from "../../src/faults/schedule.js";
 import { systemPlan } from "../../src/runs/profiles.js";
-import { type Ran, run } from "../../src/runs/run.js";
-import type { Workers } from "../../src/runs/workers.js";
+import { type Ran, run, type Workers } from "../../src/runs/workers.js";
 import type { Environment } from "../../src/servers/system.js";
 
 const MINUTE_MS = 60_000;

@@ -4,10 +4,9 @@
 import type { TestProject } from "vitest/node";
 import { clockShim } from "../clock/wall-clock.js";
 import type { ClusterWorker } from "../postgres/databases.js";
-import { PostgresServer } from "../postgres/server.js";
+import { CitusCluster, PostgresServer } from "../postgres/server.js";
 import { allStarted } from "../process/all-started.js";
 import { RedisFleet } from "../redis/fleet.js";
-import { CitusCluster } from "../servers/citus-cluster.js";
 
 /** Their addresses, handed to every test file. */
 export interface SharedServers {

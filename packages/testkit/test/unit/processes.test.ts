@@ -3,8 +3,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, expect, test, vi } from "vitest";
 import { livingChildren } from "../../src/process/orphans.js";
 import { isRunning } from "../../src/process/process-tree.js";
-import { startChild } from "../../src/process/program.js";
-import { AskedChild } from "../../src/process/rpc.js";
+import { AskedChild, startChild } from "../../src/process/program.js";
 
 const pids = (): number[] => livingChildren().map((child) => child.pid);
 const sh = (script: string, name = "sh") => startChild({ command: "sh", args: ["-c", script], name });
