@@ -30,7 +30,7 @@ const worker = `
 
 const fleet = await RedisFleet.start({ nodes: 3 });
 const postgres = await PostgresServer.start();
-const gateway = createGateway({ databaseUrl: postgres.url, port: 0, adminPort: 0, logLevel: "silent" });
+const gateway = createGateway({ databaseUrl: postgres.url, apiKeys: "none", port: 0, adminPort: 0, logLevel: "silent" });
 const told = [];
 try {
   await gateway.listen();

@@ -16,7 +16,7 @@ import { presetLimits, type ServerLimits, type StoreLimits, serverLimits, storeL
 import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
 import { Credentials } from "./settings/credentials.js";
-import { type GatewayConfig, GatewayConfigError, type Naming, resolveSettings, type Settings, verifyMode } from "./settings/settings.js";
+import { type GatewayConfig, type Naming, resolveSettings, type Settings, verifyMode } from "./settings/settings.js";
 import { EngineError } from "./store/engine.js";
 import { demandFitDatabase, MigrationError, migrate } from "./store/migrate.js";
 
@@ -24,12 +24,8 @@ import { demandFitDatabase, MigrationError, migrate } from "./store/migrate.js";
 export interface Gateway {
   /** The Express application, to mount elsewhere: then call open() in place of listen(). */
   readonly app: RequestListener;
-  /**
-   * Migrates and opens the store, without a port. The server that `app` is mounted in may listen
-   * anywhere, so a gateway without credentials wants the word that this is meant; it still answers
-   * only callers on its own machine.
-   */
-  open(options?: OpenOptions): Promise<void>;
+  /** Migrates and opens the store, without a port. */
+  open(): Promise<void>;
   /** open(), then both ports. */
   listen(): Promise<void>;
   /** Where the API listens, after `listen`. */
@@ -46,12 +42,6 @@ export interface Gateway {
    * that took longer than `drainMs`.
    */
   close(): Promise<{ readonly unfinished: number }>;
-}
-
-/** What `open` takes. */
-export interface OpenOptions {
-  /** Must be there when no credentials are configured. */
-  readonly credentials?: "none" | undefined;
 }
 
 /** What createGateway takes besides the settings. */
@@ -140,20 +130,16 @@ class RunningGateway implements Gateway {
     return this.#urls?.admin ?? notListening();
   }
 
-  async open({ credentials }: OpenOptions = {}): Promise<void> {
-    if (this.#credentials.isOpen && credentials !== "none")
-      throw new GatewayConfigError([
-        'open() mounts this gateway in a server that may be reached from anywhere, and no credentials are configured: set apiKeysFile, apiKeys or a JWT setting, or call open({ credentials: "none" }) to serve every caller on this machine.',
-      ]);
+  open(): Promise<void> {
     this.#opening ??= this.#open();
-    await this.#opening;
+    return this.#opening;
   }
 
   async #open(): Promise<void> {
     const settings = this.#settings;
     if (this.#credentials.isOpen)
       this.#log.warn(
-        "NO CREDENTIALS ARE CONFIGURED: every caller that reaches this port may read, write and move fences; it listens on loopback only",
+        "NO CREDENTIALS ARE WANTED: whatever connects from this machine may read, write and move fences, also a proxy for callers elsewhere",
       );
     if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
     else await refuseUnfitDatabase(settings.databaseUrl, storeLimits({ ...settings, ...this.#limits }).connectTimeoutMs);
@@ -188,7 +174,7 @@ class RunningGateway implements Gateway {
   }
 
   async listen(): Promise<void> {
-    await this.open({ credentials: this.#credentials.isOpen ? "none" : undefined });
+    await this.open();
     const { host, port, adminHost, adminPort, idleTimeoutMs, page } = this.#settings;
     const limits = { ...serverLimits, ...this.#limits, idleTimeoutMs };
     const api = createGatewayServer(this.app, limits, this.#log);

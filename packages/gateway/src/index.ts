@@ -1,6 +1,6 @@
 // The public API of the gateway as a library.
 
-export { createGateway, type Gateway, type GatewayOptions, type OpenOptions } from "./gateway.js";
+export { createGateway, type Gateway, type GatewayOptions } from "./gateway.js";
 export { hashApiKey, makeApiKey, type NewApiKey } from "./http/api-keys.js";
 export { openApiDocument } from "./http/openapi.js";
 export { type GatewayConfig, GatewayConfigError, type Naming, type Settings } from "./settings/settings.js";

@@ -11,15 +11,7 @@ import { firstIssue } from "./http/schemas.js";
 import { createLog } from "./observe/log.js";
 import { recover } from "./recover.js";
 import { Credentials } from "./settings/credentials.js";
-import {
-  GatewayConfigError,
-  hasCredentials,
-  readEnvironment,
-  type Setting,
-  type Settings,
-  settings as table,
-  verifyMode,
-} from "./settings/settings.js";
+import { GatewayConfigError, readEnvironment, type Setting, type Settings, settings as table, verifyMode } from "./settings/settings.js";
 import { withClient } from "./store/database-url.js";
 import { distribute, grantRoles, MOST_SHARDS } from "./store/migrate.js";
 import { version } from "./version.generated.js";
@@ -97,11 +89,11 @@ async function recoverFences(flags: Flags): Promise<void> {
 
 function checkConfig(): void {
   const settings = read();
-  const { summary } = new Credentials(settings, naming);
+  const { summary, isOpen } = new Credentials(settings, naming);
   console.log(
     `The configuration is good. Credentials: ${summary}. Durability: ${settings.durability}. Tokens above a fence are verified: ${verifyMode(settings)}.`,
   );
-  if (!hasCredentials(settings)) console.log(`Without credentials the gateway listens on ${settings.host} only.`);
+  if (isOpen) console.log(`Without credentials the gateway listens on ${settings.host} only.`);
 }
 
 /** The key itself is stored nowhere. */

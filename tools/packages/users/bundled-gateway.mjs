@@ -9,7 +9,7 @@ import pg from "pg";
 async function run() {
   const nodes = (process.env.REDIS_URLS ?? "").split(",");
   const databaseUrl = process.env.DATABASE_URL ?? "";
-  const gateway = createGateway({ databaseUrl, redisUrls: nodes, port: 0, adminPort: 0, page: "on", logLevel: "silent" });
+  const gateway = createGateway({ databaseUrl, redisUrls: nodes, apiKeys: "none", port: 0, adminPort: 0, page: "on", logLevel: "silent" });
   await gateway.listen();
   const locker = createLocker({ nodes });
   const db = new pg.Client({ connectionString: databaseUrl });

@@ -8,6 +8,7 @@ const { createLocker } = require("@palisade/lock");
   const gateway = createGateway({
     databaseUrl: process.env.DATABASE_URL ?? "",
     redisUrls: nodes,
+    apiKeys: "none",
     port: 0,
     adminPort: 0,
     logLevel: "silent",

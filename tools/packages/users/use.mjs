@@ -4,7 +4,14 @@ import { createGateway } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
 
 const nodes = (process.env.REDIS_URLS ?? "").split(",");
-const gateway = createGateway({ databaseUrl: process.env.DATABASE_URL ?? "", redisUrls: nodes, port: 0, adminPort: 0, logLevel: "silent" });
+const gateway = createGateway({
+  databaseUrl: process.env.DATABASE_URL ?? "",
+  redisUrls: nodes,
+  apiKeys: "none",
+  port: 0,
+  adminPort: 0,
+  logLevel: "silent",
+});
 await gateway.listen();
 const locker = createLocker({ nodes });
 const client = createGatewayClient({ url: gateway.url });

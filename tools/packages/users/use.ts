@@ -9,7 +9,7 @@ interface Account {
 }
 
 export async function run(nodes: string[]): Promise<number> {
-  const gateway: Gateway = createGateway({ databaseUrl: "postgres://127.0.0.1/app" });
+  const gateway: Gateway = createGateway({ databaseUrl: "postgres://127.0.0.1/app", apiKeys: "none" });
   const locker: Locker = createLocker({ nodes });
   const client: GatewayClient = createGatewayClient({ url: gateway.url });
   const lease: Lease = await locker.acquire("accounts/1", { ttlMs: 5_000 });

@@ -75,7 +75,13 @@ const READY_TIMEOUT_MS = 20_000;
 /** A process of its own. It logs as in production and does not say that it listens: it is asked until it answers. */
 export async function startServer(name: string, program: string, settings: Readonly<Record<string, string>>): Promise<ServerProcess> {
   const port = await takePort();
-  const env = { ...settings, PORT: String(port), ADMIN_PORT: String(await takePort()), PALISADE_LOG_LEVEL: "warn" };
+  const env = {
+    PALISADE_API_KEYS: "none",
+    ...settings,
+    PORT: String(port),
+    ADMIN_PORT: String(await takePort()),
+    PALISADE_LOG_LEVEL: "warn",
+  };
   const child = startNode(program, [], { name, env });
   const url = `http://127.0.0.1:${port}`;
   for (const giveUpAt = performance.now() + READY_TIMEOUT_MS; ; await sleep(20)) {

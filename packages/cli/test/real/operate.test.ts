@@ -21,6 +21,7 @@ const test = base
   .extend("gateway", async ({ database }, { onCleanup }): Promise<Gateway> => {
     const config = {
       host: "127.0.0.1",
+      apiKeys: "none",
       port: 0,
       adminPort: 0,
       logLevel: "silent",

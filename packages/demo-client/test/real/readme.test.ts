@@ -14,7 +14,14 @@ test("README.md has at most 110 lines", async () => {
 });
 
 test("G1 the example of the README stores what it says and sees a stale write refused, twice in a row", async ({ redis, database }) => {
-  const gateway = createGateway({ databaseUrl: database.url, port: 0, adminPort: 0, redisUrls: redis.urls, logLevel: "silent" });
+  const gateway = createGateway({
+    databaseUrl: database.url,
+    apiKeys: "none",
+    port: 0,
+    adminPort: 0,
+    redisUrls: redis.urls,
+    logLevel: "silent",
+  });
   const copy = at(`.build/readme-${process.pid}.mjs`);
   try {
     await gateway.listen();

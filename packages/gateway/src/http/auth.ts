@@ -1,5 +1,5 @@
-// Who is calling, from the Authorization header alone: an API key, a JWT, or, where no credentials are
-// configured, a caller on this machine. Runs before the body is read. An answer does not say whether
+// Who is calling, from the Authorization header alone: an API key, a JWT, or, where the settings want no
+// credentials, a caller on this machine. Runs before the body is read. An answer does not say whether
 // a credential was unknown, wrong or revoked, and no credential reaches a log or an answer.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createRemoteJWKSet, errors, type JWKSCacheInput, type JWTPayload, type JWTVerifyOptions, jwksCache, jwtVerify } from "jose";
@@ -53,7 +53,8 @@ const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/;
  * connection decides, because a caller from outside can send any header. A connection that is
  * closed already has no address and is refused: its request may still be executed. A web page on
  * the same machine could be directed here by a name that resolves to 127.0.0.1; the Host header it
- * sends gives that away. A proxy on this machine connects from here for callers who are elsewhere.
+ * sends gives that away. A proxy on this machine connects from here for callers who are elsewhere, and
+ * need not say so: this is why it must be asked for.
  */
 export const openAuthenticator: Authenticator = {
   authenticate(_authorization, { headers, socket }) {

@@ -1,5 +1,5 @@
 // Which credentials a gateway accepts, from its settings: keys from a file or inline, JWTs, or none
-// on a loopback address. The file and the public keys of JWTs are read again while the gateway
+// where the settings say so. The file and the public keys of JWTs are read again while the gateway
 // runs, so that a key can be changed or withdrawn without a restart.
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import type { ReadinessCheck } from "../fenced-store.js";
 import type { ApiKeyFile } from "../http/api-keys.js";
 import { ApiKeyring, type Authenticator, apiKeyFile, credentialAuthenticator, JwtVerifier, openAuthenticator } from "../http/auth.js";
 import { firstIssue } from "../http/schemas.js";
-import { GatewayConfigError, hasCredentials, hasJwt, type Naming, type Settings } from "./settings.js";
+import { GatewayConfigError, hasJwt, type Naming, type Settings } from "./settings.js";
 
 /** A key file is looked at this often: a mounted secret is replaced without an event. */
 const WATCH_INTERVAL_MS = 2_000;
@@ -34,7 +34,8 @@ export class Credentials {
   /** `jwksMaxAgeMs`: how long public keys count after they were fetched. */
   constructor(settings: Settings, naming: Naming, jwksMaxAgeMs?: number) {
     const { jwtSecret: secret, jwtJwksUrl: jwksUrl, jwtAudience: audience = "", jwtIssuer: issuer } = settings;
-    this.isOpen = !hasCredentials(settings);
+    this.isOpen = settings.apiKeys === "none";
+    if (settings.apiKeys === undefined && settings.apiKeysFile === undefined && !hasJwt(settings)) throw noCredentials(naming);
     this.authenticator = this.isOpen ? openAuthenticator : credentialAuthenticator(this);
     this.jwt = hasJwt(settings) ? new JwtVerifier({ secret, jwksUrl, jwksMaxAgeMs, audience, issuer }) : undefined;
     this.#settings = settings;
@@ -50,7 +51,7 @@ export class Credentials {
 
   /** Which are accepted, for the log and for /ready. */
   get summary(): string {
-    if (this.isOpen) return "none: every caller on this machine may do everything";
+    if (this.isOpen) return "none: whatever connects from this machine may do everything";
     if (this.#refusesAll) return "no API keys: every call is refused";
     const parts = [this.keyring.size === 0 ? undefined : `${this.keyring.size} API keys`, this.jwt === undefined ? undefined : "JWT"];
     return parts.filter((part) => part !== undefined).join(" and ");
@@ -130,6 +131,12 @@ export class Credentials {
   }
 }
 
+function noCredentials(naming: Naming): GatewayConfigError {
+  return new GatewayConfigError([
+    `No credentials are configured: set ${naming("apiKeysFile")}, ${naming("apiKeys")} or a JWT setting. For development ${naming("apiKeys")} may be none: whatever connects from this machine may then do everything, also a proxy for callers elsewhere.`,
+  ]);
+}
+
 function noKeys({ apiKeysFile }: Settings, naming: Naming): GatewayConfigError {
   const reason = "holds no key, so every call would be refused";
   if (apiKeysFile !== undefined) return unusable(apiKeysFile, naming("apiKeysFile"), reason);
@@ -159,7 +166,8 @@ function failureOf(error: unknown): Content {
 }
 
 function loadKeyring(settings: Settings, naming: Naming, content: Content | undefined): ApiKeyring {
-  const { apiKeysFile = "", apiKeys } = settings;
+  const { apiKeysFile = "" } = settings;
+  const apiKeys = settings.apiKeys === "none" ? undefined : settings.apiKeys;
   const source = naming(content === undefined ? "apiKeys" : "apiKeysFile");
   const keys = content === undefined ? { keys: apiKeys ?? [] } : keysIn(content, (reason) => unusable(apiKeysFile, source, reason));
   try {

@@ -79,11 +79,11 @@ const redisUrls: Setting<readonly string[] | undefined> = {
   secret: true,
 };
 
-const apiKeys: Setting<ApiKeyFile["keys"] | undefined> = {
+const apiKeys: Setting<ApiKeyFile["keys"] | "none" | undefined> = {
   env: "PALISADE_API_KEYS",
-  help: "The same entries as JSON text, in place of a file.",
-  schema: apiKeyFile.shape.keys,
-  mustBe: 'a JSON array of keys such as [{"id":"worker","sha256":"…","scopes":["write:orders/"]}]',
+  help: "The same entries as JSON text, in place of a file. none is for development: whatever connects from this machine may do everything, also a proxy for callers elsewhere.",
+  schema: z.union([apiKeyFile.shape.keys, z.literal("none")]),
+  mustBe: 'a JSON array of keys such as [{"id":"worker","sha256":"…","scopes":["write:orders/"]}], or none',
   read: (json) => {
     try {
       return JSON.parse(json);
@@ -101,7 +101,7 @@ export const settings = {
   host: text({
     env: "HOST",
     mustBe: "an address or host name",
-    help: "Where to listen. Without credentials only loopback is allowed.",
+    help: "Where to listen. With PALISADE_API_KEYS=none only loopback is allowed.",
     fallback: "127.0.0.1",
   }),
   port: number({ env: "PORT", range: [0, 65_535], fallback: 8_080, help: "Port of the API; 0 takes any free one." }),
@@ -295,10 +295,6 @@ function shown(setting: Setting, given: unknown): string {
   return `, not ${JSON.stringify(given)}`;
 }
 
-export function hasCredentials(settings: Settings): boolean {
-  return settings.apiKeysFile !== undefined || settings.apiKeys !== undefined || hasJwt(settings);
-}
-
 export function hasJwt(settings: Settings): boolean {
   return settings.jwtSecret !== undefined || settings.jwtJwksUrl !== undefined;
 }
@@ -311,11 +307,12 @@ export function verifyMode(settings: Settings): "off" | "open" | "closed" {
 function contradictions(settings: Settings, naming: Naming): string[] {
   const problems: string[] = [];
   const refuse = (sentence: string): void => void problems.push(sentence);
-  if (!hasCredentials(settings) && !isLoopback(settings.host)) {
+  if (settings.apiKeys === "none" && !isLoopback(settings.host))
     refuse(
-      `${naming("host")} is ${settings.host}, but without ${naming("apiKeysFile")}, ${naming("apiKeys")} or a JWT setting the gateway serves only loopback addresses such as 127.0.0.1.`,
+      `${naming("host")} is ${settings.host}, but with ${naming("apiKeys")} none the gateway serves only loopback addresses such as 127.0.0.1.`,
     );
-  }
+  if (settings.apiKeys === "none" && hasJwt(settings))
+    refuse(`${naming("apiKeys")} is none, and ${naming(settings.jwtSecret === undefined ? "jwtJwksUrl" : "jwtSecret")} is set.`);
   if (settings.apiKeysFile !== undefined && settings.apiKeys !== undefined)
     refuse(`${naming("apiKeysFile")} and ${naming("apiKeys")} cannot both be set.`);
   if (settings.verify !== undefined && settings.verify !== "off" && settings.redisUrls === undefined) {

@@ -22,7 +22,7 @@ describe("the program", () => {
 
   test("says with --check-config whether it would start, without connecting anywhere, and does not start if not", async () => {
     const [good, wrong, several] = await Promise.all([
-      runProgram(["--check-config"], { DATABASE_URL: nowhere, PALISADE_COLOUR: "red" }),
+      runProgram(["--check-config"], { DATABASE_URL: nowhere, PALISADE_COLOUR: "red", PALISADE_API_KEYS: "none" }),
       runProgram(["--check-config"], { DATABASE_URL: nowhere, PORT: "http", PALISADE_DURABILITY: "maybe" }),
       runProgram([], { DATABASE_URL: nowhere.replace(":1/", ":1,127.0.0.1:2/") }),
     ]);
@@ -95,7 +95,7 @@ describe("a start", () => {
     onTestFinished(() => returnPort(port));
     const lines: { readonly msg: string; readonly reason: string; readonly time: string }[] = [];
     const child = startNode(gatewayProgram, [], {
-      env: { DATABASE_URL: `postgres://a@127.0.0.1:${port}/b`, PORT: "0", ADMIN_PORT: "0" },
+      env: { DATABASE_URL: `postgres://a@127.0.0.1:${port}/b`, PORT: "0", ADMIN_PORT: "0", PALISADE_API_KEYS: "none" },
       onLine: (line) => line.startsWith("{") && lines.push(JSON.parse(line)),
     });
     onTestFinished(async () => void (await child.kill()));
@@ -114,7 +114,12 @@ describe("a start", () => {
     await using server = await PostgresServer.start();
     const owner = await connect(server.url);
     await owner.query("create role nobody login");
-    const env = { DATABASE_URL: Object.assign(new URL(server.url), { username: "nobody" }).href, PORT: "0", ADMIN_PORT: "0" };
+    const env = {
+      DATABASE_URL: Object.assign(new URL(server.url), { username: "nobody" }).href,
+      PORT: "0",
+      ADMIN_PORT: "0",
+      PALISADE_API_KEYS: "none",
+    };
     const advice = "Run `palisade-gateway migrate` with the DATABASE_URL of the database's owner";
     const denied = new RegExp(`palisade-gateway: the role nobody may not .*permission denied.*${advice}`);
     expect(await runProgram(["serve"], env)).toMatchObject({ code: 1, err: expect.stringMatching(denied) });

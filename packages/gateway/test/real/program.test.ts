@@ -102,7 +102,7 @@ test("refused writes are logged with tokens, trace and outcome, never with a doc
   startProgram,
 }) => {
   const gateway = await startProgram({ DATABASE_URL: database.url, PALISADE_LOG_LEVEL: "debug" });
-  expect(gateway.lines.join("\n")).toContain("NO CREDENTIALS ARE CONFIGURED");
+  expect(gateway.lines.join("\n")).toContain("NO CREDENTIALS ARE WANTED");
   const name = uniqueName();
   const value = { secret: "swordfish" };
   const trace = ["traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "X-Request-Id", "log-1"];

@@ -78,12 +78,14 @@ function gatewayTemplate(): DatabaseTemplate {
 }
 
 export function createGateway(config: TestConfig): Gateway {
+  const wanted = config.apiKeysFile ?? config.jwtSecret ?? config.jwtJwksUrl;
+  const open = config.apiKeys === undefined && wanted === undefined ? { apiKeys: "none" } : {};
   const isSetting = ([name]: readonly [string, unknown]): boolean => name in settings;
   const entries = Object.entries(config);
-  return createGatewayWith(
-    Object.fromEntries(entries.filter((entry) => !isSetting(entry))),
-    Object.fromEntries(entries.filter(isSetting)) as unknown as GatewayConfig,
-  );
+  return createGatewayWith(Object.fromEntries(entries.filter((entry) => !isSetting(entry))), {
+    ...open,
+    ...Object.fromEntries(entries.filter(isSetting)),
+  } as unknown as GatewayConfig);
 }
 
 export const test = base

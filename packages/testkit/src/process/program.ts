@@ -203,12 +203,17 @@ interface ServingSpec extends NodeSpec {
   readonly withinMs?: number;
 }
 
-/** The gateway on free ports of this machine, when its log says where it listens. Fails with its last words. */
+/**
+ * The gateway on free ports of this machine, when its log says where it listens; it wants credentials
+ * only where they are given. Fails with its last words.
+ */
 export async function startServing({ program = gatewayProgram, withinMs, env, ...spec }: ServingSpec): Promise<Serving> {
   // What was set for other gateways must not reach this one.
   const foreign = Object.keys(process.env).filter((variable) => variable.startsWith("PALISADE_") || variable === "ADMIN_HOST");
   const cleared = Object.fromEntries(foreign.map((variable) => [variable, undefined]));
-  const own = { ...cleared, HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0", ...env };
+  const wanted = Object.keys(env ?? {}).some((variable) => /^PALISADE_(?:API_KEYS|JWT)/.test(variable));
+  const open = wanted ? {} : { PALISADE_API_KEYS: "none" };
+  const own = { ...cleared, ...open, HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0", ...env };
   const child = startNode(program, [], { name: "palisade-gateway", ...spec, env: own });
   const [line] = await child.says(/^{.*"msg":"listening".*}$/, withinMs);
   const { url, adminUrl = url } = JSON.parse(line) as { readonly url: string; readonly adminUrl?: string };

@@ -52,7 +52,12 @@ describe("the environment", () => {
     [{ PALISADE_REDIS_URLS: "http://a" }, /^PALISADE_REDIS_URLS must/],
     [{ PALISADE_DURABILITY: "yes" }, /^PALISADE_DURABILITY must be local or sync/],
     [{ PALISADE_BODY_LIMIT_BYTES: "0" }, /^PALISADE_BODY_LIMIT_BYTES must/],
-    [{ HOST: "0.0.0.0" }, /^HOST is 0\.0\.0\.0, but without .* serves only loopback/],
+    [{ HOST: "0.0.0.0", PALISADE_API_KEYS: "none" }, /^HOST is 0\.0\.0\.0, but with PALISADE_API_KEYS none .* serves only loopback/],
+    [{ PALISADE_API_KEYS: "none", PALISADE_API_KEYS_FILE: "keys.json" }, /cannot both be set/],
+    [
+      { PALISADE_API_KEYS: "none", PALISADE_JWT_SECRET: "x".repeat(32), PALISADE_JWT_AUDIENCE: "a" },
+      /^PALISADE_API_KEYS is none, and PALISADE_JWT_SECRET is set\.$/,
+    ],
     [{ PALISADE_API_KEYS: "secret" }, /^PALISADE_API_KEYS must be a JSON array/],
     [{ PALISADE_API_KEYS: JSON.stringify([{ ...key, sha256: "short" }]) }, /^PALISADE_API_KEYS must/],
     [{ PALISADE_API_KEYS: JSON.stringify([{ ...key, scopes: ["delete:"] }]) }, /^PALISADE_API_KEYS must/],
@@ -115,6 +120,12 @@ describe("a key file", () => {
   });
 });
 
+test("G2 a gateway wants credentials unless its settings say that it wants none", () => {
+  const told = /^No credentials are configured: set apiKeysFile, apiKeys or a JWT setting\. For development apiKeys may be none/;
+  expect(() => createGateway({ databaseUrl })).toThrow(told);
+  expect(() => createGateway({ databaseUrl, apiKeys: "none", logLevel: "silent" })).not.toThrow();
+});
+
 test("createGateway names settings as its caller wrote them, and has no address before it listens", () => {
   for (const [given, sentence] of [
     [{ databaseUrl, port: -1 }, "port must be a whole number from 0 to 65535, not -1."],
@@ -127,7 +138,7 @@ test("createGateway names settings as its caller wrote them, and has no address 
     [{ databaseUrl, apiKeys: [] }, "holds no key"],
   ] as const)
     expect(() => createGateway(given as GatewayConfig)).toThrow(sentence);
-  expect(() => createGateway({ databaseUrl, logLevel: "silent" }).url).toThrow("not listening");
+  expect(() => createGateway({ databaseUrl, apiKeys: "none", logLevel: "silent" }).url).toThrow("not listening");
 });
 
 describe("a database URL", () => {
