@@ -50,7 +50,10 @@ const TRIGGERS = `
     select from unnest(key_columns) as name
     left join pg_attribute on attrelid = relation and attname = name and not attisdropped
     where atttypid is null or palisade.key_text(atttypid, '') is null
-  ) then prosrc <> palisade.trigger_source(relation, prefix, key_columns) else true end`;
+  ) then prosrc <> palisade.trigger_source(relation, prefix, key_columns) else true end
+  union all
+  select 'note', 'function_left', null, format('its table was dropped, and pg_restore would meet it: drop function %s', oid::regprocedure)
+  from pg_proc where proname ~ '^palisade_guard_[0-9a-f]{8}_' and prorettype = 'trigger'::regtype and not exists (select from pg_trigger where tgfoid = pg_proc.oid)`;
 
 const REPLICATION_ROLE = `
   select 'open', 'session_replication_role', null::text, 'it is ' || current_setting('session_replication_role') || ' in this session: no trigger fires'

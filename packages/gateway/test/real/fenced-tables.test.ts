@@ -270,7 +270,20 @@ describe("fencing a table", () => {
       await client.query(`insert into ${where} values (1, 'x')`);
     });
     await expect(client.query(`delete from ${where}`)).rejects.toMatchObject(noPair);
-    await client.query(`alter table ${where} rename column id to renamed`);
-    await expect(client.query(`delete from ${where}`)).rejects.toMatchObject({ code: "42703" });
+  });
+
+  test("G5 of a key whose column was renamed is refused until the table is fenced again", async ({ connect }) => {
+    const client = await connect();
+    const table = await fencedTable(client, "a integer, b integer", "a", "b");
+    await client.query(`alter table ${table} rename column b to renamed`);
+    const again = {
+      code: "PLS06",
+      message: expect.stringContaining("column a, b of table"),
+      hint: expect.stringContaining("palisade.fence_table"),
+    };
+    for (const text of [`insert into ${table} values (1, 2)`, `insert into ${table} values (1, 2) on conflict do nothing`])
+      await expect(writeUnder(client, [[`${table}/1/2`, 5]], text)).rejects.toMatchObject(again);
+    await fence(client, table, ["a", "renamed"]);
+    await writeUnder(client, [[`${table}/1/2`, 5]], `insert into ${table} values (1, 2)`);
   });
 });

@@ -90,6 +90,17 @@ describe("the doctor", () => {
     expect(await waysOf(client, name)).toEqual([]);
   });
 
+  test("names the function of a table that was dropped, and how to drop it", async ({ connect }) => {
+    const { client, name } = await table(connect);
+    await client.query(`drop table ${name}`);
+    const found = await details(client, "function_left");
+    const [, advice = ""] =
+      new RegExp(`note: its table was dropped.*: (drop function palisade_guard_\\w{8}_${name}\\(\\))`).exec(found) ?? [];
+    await client.query(advice);
+    expect(advice).not.toBe("");
+    expect(await details(client, "function_left")).not.toContain(name);
+  });
+
   test("G5 names partitions that came after the fence, until it is made again", async ({ connect }) => {
     const client = await connect();
     const parent = tableName("parted");

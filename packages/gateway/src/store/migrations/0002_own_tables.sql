@@ -167,7 +167,7 @@ $$;
 create function palisade.refuse_changed_key(relation oid, name text) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  raise exception 'column % of table % has another type than when the table was fenced', $2, $1::regclass
+  raise exception 'column % of table % has another name or type than when the table was fenced', $2, $1::regclass
     using errcode = 'PLS06', hint = format('Call palisade.fence_table(%L, …) again, with its prefix and key columns.', $1::regclass);
 end
 $$;
@@ -246,10 +246,12 @@ begin%s
     perform palisade.refuse_row(name, %s);
   end if;
   return null;
+exception when undefined_column then
+  perform palisade.refuse_changed_key(tg_relid, %L);
 end
 ', case (select relkind from pg_class where oid = fenced) when 'p' then '
   perform palisade.demand_fence(' || quote_literal(fenced) || ', tg_relid);' else '' end,
-    after, before, after, after, after);
+    after, before, after, after, after, array_to_string(key_columns, ', '));
 end
 $$;
 
