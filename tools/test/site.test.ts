@@ -57,7 +57,7 @@ describe("the pages of the site", () => {
 
   test.each(["overview.md", "docs/page.md"])("have the pictures that they show: %s", (page) => {
     stagePages(folder);
-    const shown = [...readFileSync(join(folder, page), "utf8").matchAll(/src(?:set)?="([^":]+)"/g)];
+    const shown = [...readFileSync(join(folder, page), "utf8").matchAll(/(?:src(?:set)?="|!\[[^\]]*\]\()([^":)]+)/g)];
     const paths = shown.map(([, path = ""]) => join(folder, dirname(page), path));
     expect(paths.length).toBeGreaterThan(1);
     expect(paths.filter((path) => !existsSync(path))).toEqual([]);

@@ -38,14 +38,9 @@ async function draw() {
     await sleep(2_000);
   }
   await sleep(WRITING_MS / 2 - 8_000);
-  await picture(browser, stack, { name: "page", path: "", width: 1280, height: 1010, dark: false });
-  await picture(browser, stack, { name: "page-resource", path: "#/resource/orders%2F42", width: 1280, height: 1240, dark: false });
-  await picture(browser, stack, { name: "page-release", path: "#/resource/orders%2F42", width: 1280, height: 820, dark: true, asks: true });
-  await stack.fleet.nodes[3]?.kill();
-  await stack.fleet.nodes[4]?.restart({ forget: true });
-  await picture(browser, stack, { name: "page-dark", path: "", width: 1280, height: 1010, dark: true });
-  await picture(browser, stack, { name: "page-phone", path: "", width: 390, height: 1180, dark: false });
-  await picture(browser, stack, { name: "page-phone-dark", path: "#/resource/orders%2F42", width: 390, height: 1180, dark: true });
+  await picture(browser, stack, { name: "page", path: "", width: 1280, height: 1010 });
+  await picture(browser, stack, { name: "page-resource", path: "#/resource/orders%2F42", width: 1280, height: 1240 });
+  await picture(browser, stack, { name: "page-release", path: "#/resource/orders%2F42", width: 1280, height: 820, asks: true });
   stopped.abort();
   await traffic;
 }
@@ -96,14 +91,10 @@ async function keepWriting({ lockers, client }, signal) {
 /**
  * @param {import("playwright-core").Browser} browser
  * @param {Awaited<ReturnType<typeof startStack>>} stack
- * @param {{ name: string, path: string, width: number, height: number, dark: boolean, asks?: boolean }} shot
+ * @param {{ name: string, path: string, width: number, height: number, asks?: boolean }} shot
  */
-async function picture(browser, { gateway, key }, { name, path, width, height, dark, asks = false }) {
-  const context = await browser.newContext({
-    viewport: { width, height },
-    colorScheme: dark ? "dark" : "light",
-    deviceScaleFactor: width < 500 ? 2 : 1,
-  });
+async function picture(browser, { gateway, key }, { name, path, width, height, asks = false }) {
+  const context = await browser.newContext({ viewport: { width, height } });
   const page = await context.newPage();
   await page.goto(`${gateway.adminUrl}/page/${path}`);
   await page.getByLabel("Key").fill(key);
