@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { memoryInFolder } from "../../packages/testkit/src/servers/patroni.js";
 
 const read = (file: string): string => readFileSync(new URL(`../../deploy/ha/${file}`, import.meta.url), "utf8");
 
@@ -63,6 +64,12 @@ describe("deploy/ha", () => {
     const { dcs } = (parse(read("patroni.yml")) as { readonly bootstrap: { readonly dcs: Record<string, number | boolean> } }).bootstrap;
     expect(dcs).toMatchObject({ synchronous_mode: true, synchronous_mode_strict: true });
     expect(Number(dcs.loop_wait) + 2 * Number(dcs.retry_timeout)).toBeLessThanOrEqual(Number(dcs.ttl));
+  });
+
+  test("its Postgres servers that are killed in a fault run leave nothing in /dev/shm, and nothing else of patroni.yml is changed", () => {
+    const [shipped, run] = [read("patroni.yml"), memoryInFolder(read("patroni.yml"))].map((text) => parse(text));
+    expect(run.postgresql.parameters).toEqual({ ...shipped.postgresql.parameters, dynamic_shared_memory_type: "mmap" });
+    expect({ ...run, postgresql: { ...run.postgresql, parameters: shipped.postgresql.parameters } }).toEqual(shipped);
   });
 
   test("the gateways have only settings that there are, and wait for the second machine", () => {

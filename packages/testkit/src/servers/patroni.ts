@@ -2,7 +2,7 @@
 // configuration files that users copy. etcd is one member here: no fault is its own. Patroni and a whole
 // Postgres have to be installed; HAProxy and etcd are fetched where they are missing.
 import { randomBytes } from "node:crypto";
-import { chmod, chown, copyFile, mkdir, readFile, rm } from "node:fs/promises";
+import { chmod, chown, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newRoot } from "../postgres/local.js";
@@ -78,6 +78,11 @@ interface Shared {
   readonly password: string;
 }
 
+/** patroni.yml, with the memory that Postgres shares in its data folder, and gone with it; a SIGKILL leaves files in /dev/shm otherwise. */
+export function memoryInFolder(patroniYml: string): string {
+  return patroniYml.replace(/^postgresql:\n {2}parameters:\n/m, "$&    dynamic_shared_memory_type: mmap\n");
+}
+
 const SIZE = 3;
 const WHOLE_WITHIN_MS = 120_000;
 const POLL_MS = 100;
@@ -105,14 +110,14 @@ export class PatroniCluster implements AsyncDisposable {
     const folder = await newRoot(programs, { durable: false });
     // What an agent started has no parent once the agent is dead.
     usersEndWithUs(folder);
-    const copied = async (path: string, name: string): Promise<string> => {
+    const copied = async (path: string, name: string, change = (text: string): string => text): Promise<string> => {
       const copy = join(folder, name);
-      await copyFile(path, copy);
+      await writeFile(copy, change(await readFile(path, "utf8")));
       await chmod(copy, 0o644); // The account of the servers must read it, wherever the clone is.
       return copy;
     };
     const password = randomBytes(12).toString("hex");
-    const its = { programs, configuration: await copied(configuration.patroni, "patroni.yml"), folder, password };
+    const its = { programs, configuration: await copied(configuration.patroni, "patroni.yml", memoryInFolder), folder, password };
     const haproxyConfiguration = await copied(configuration.haproxy, "haproxy.cfg");
     const [etcdPort, port] = [await takePort(), await takePort()];
     const etcd = await startEtcd(programs.etcd, folder, etcdPort);
