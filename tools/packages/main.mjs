@@ -1,13 +1,14 @@
-// `npm run packages [-- --out DIR] [-- --install [ROW…]]`: packs the packages that users install, and
-// has publint and are-the-types-wrong judge the files; keeps them in a folder, or publishes the
-// packages to a registry of its own, installs them into empty folders as users do, and runs a
-// program there against real servers.
+// `npm run packages [-- --out DIR] [-- --repository URL] [-- --install [ROW…]]`: packs the packages that
+// users install, and has publint and are-the-types-wrong judge the files; keeps them in a folder, with
+// the address of the repository in them, or publishes the packages to a registry of its own, installs
+// them into empty folders as users do, and runs a program there against real servers.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PostgresServer, RedisFleet, startServing } from "../../packages/testkit/dist/index.js";
 import { inRoot, packageDirectories, perform, pnpm, Refusal, readArguments, succeed } from "../run.mjs";
+import { addressed } from "./addressed.mjs";
 import { quickstartIn } from "./quickstart.mjs";
 import { fetched, startRegistry } from "./registry.mjs";
 
@@ -53,14 +54,14 @@ const rows = {
 };
 
 await perform(async () => {
-  const options = /** @type {const} */ ({ out: { type: "string" }, install: { type: "boolean" } });
-  const { values, positionals } = readArguments(options, "packages -- [--out DIR] [--install [ROW…]]");
+  const options = /** @type {const} */ ({ out: { type: "string" }, repository: { type: "string" }, install: { type: "boolean" } });
+  const { values, positionals } = readArguments(options, "packages -- [--out DIR] [--repository URL] [--install [ROW…]]");
   const unknown = positionals.find((name) => rows[name] === undefined || !values.install);
   if (unknown !== undefined) throw new Refusal(`there is no row "${unknown}" of --install; there are ${Object.keys(rows).join(", ")}`);
   const folder = mkdtempSync(join(tmpdir(), "palisade-packages-"));
   try {
     const packed = resolve(values.out ?? join(folder, "packed"));
-    await pack(packed);
+    await pack(packed, values.repository);
     if (values.out !== undefined)
       console.log(
         readdirSync(packed)
@@ -74,14 +75,15 @@ await perform(async () => {
   }
 });
 
-/** As they would be uploaded, and judged. @param {string} folder */
-async function pack(folder) {
+/** As they would be uploaded, and judged. @param {string} folder @param {string} [repository] */
+async function pack(folder, repository) {
   mkdirSync(folder, { recursive: true });
   const chosen = published.map((directory) => `--filter=./${directory}`);
   await succeed([...(await pnpm()), ...chosen, "pack", "--out", join(folder, "%s.tgz")], { title: "packing" });
   for (const directory of published) {
     const { name, exports } = manifestOf(directory);
     const file = join(folder, `${name.replace("@palisade/", "palisade-")}.tgz`);
+    if (repository !== undefined) await addressed(file, directory, repository);
     await succeed([process.execPath, inRoot("node_modules/publint/src/cli.js"), "run", file, "--strict"], { title: `publint of ${name}` });
     // ESM only, which Node's own require loads as well (20.19, 22.12). A program has no types.
     const attw = [process.execPath, inRoot("node_modules/@arethetypeswrong/cli/dist/index.js"), file, "--profile", "esm-only"];

@@ -91,6 +91,19 @@ const links: Rule = (files) =>
       : [],
   );
 
+/** By a commit, which nobody can move as one moves a tag; the version beside it is what a reader and Dependabot look at. */
+const actions: Rule = (files) => {
+  const used = Object.entries(files).flatMap(([path, text]) =>
+    path.startsWith(".github/workflows/") ? [...text.matchAll(/\buses: (\S+?)@(.*)$/gm)].map(([, name, pin]) => ({ path, name, pin })) : [],
+  );
+  return used
+    .filter(
+      ({ name, pin = "" }) =>
+        !/^[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(pin) || used.some((other) => other.name === name && other.pin !== pin),
+    )
+    .map(({ path, name, pin }) => `${path}: ${name}@${pin}`);
+};
+
 const word = (...halves: readonly string[]): RegExp => new RegExp(`\\b${halves.join("")}\\b`);
 
 /** Each rule with samples that break it. */
@@ -157,6 +170,12 @@ const rules: Readonly<Record<string, readonly [Rule, ...Files[]]>> = {
     { "spec/invariants.md": "## G1 F\n\n**Checked by** x\n", "a.test.ts": 'test("G1 x");test("G9 y");' },
   ],
   "every link of a document leads somewhere": [links, { "README.md": "[how](docs/none.md)" }],
+  "an action of a workflow is pinned by its commit, and everywhere by the same": [
+    actions,
+    { ".github/workflows/ci.yml": "      - uses: actions/checkout@v7" },
+    { ".github/workflows/ci.yml": `      - uses: a/b@${"0".repeat(40)}` },
+    { ".github/workflows/ci.yml": `uses: a/b@${"0".repeat(40)} # v1.0.0\nuses: a/b@${"1".repeat(40)} # v1.0.1` },
+  ],
   "every source file opens with a comment": [
     each(SOURCE, (text, path) => (/\/test\//.test(path) || /^(#!.*\n)?(\/\/|\/\*|--)/.test(text) ? undefined : "no comment")),
     { "packages/lock/src/a.ts": "export {};" },
