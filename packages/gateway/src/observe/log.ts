@@ -1,6 +1,6 @@
 // The log: one line of JSON per refusal, failure and change of state; every request only at debug
 // level. A line names request, resource, token and outcome, never a credential or a document.
-import { fstatSync } from "node:fs";
+import { Socket } from "node:net";
 import type { Writable } from "node:stream";
 import { type DestinationStream, type Logger, pino } from "pino";
 
@@ -34,8 +34,9 @@ let output: DestinationStream | undefined;
  */
 function standardOutput(): DestinationStream {
   if (output !== undefined) return output;
-  const kind = fstatSync(STDOUT);
-  const mayBeUnread = kind.isFIFO() || kind.isSocket();
+  // Not by fstatSync: after it has seen a pipe, Node 20 resolves no symbolic link on the way to a module
+  // (realpathSync looks at what was left in a buffer that both use).
+  const mayBeUnread = process.stdout instanceof Socket && !process.stdout.isTTY;
   const destination = mayBeUnread ? unblocked(process.stdout) : pino.destination({ dest: STDOUT, sync: true });
   let gathered = "";
   const flush = (): void => {

@@ -154,11 +154,13 @@ class Pipe {
 
 test("G6 a log that nobody reads stops nobody, says later how much of it was dropped, and holds up no exit", async ({
   database,
+  redis,
   onTestFinished,
 }) => {
   const pipe = new Pipe();
   const apiKeys = JSON.stringify([{ id: "worker", sha256: makeApiKey().sha256, scopes: ["read:"] }]);
-  const env = { DATABASE_URL: database.url, PALISADE_API_KEYS: apiKeys, HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0" };
+  const lock = { PALISADE_REDIS_URLS: redis.urls.join(), PALISADE_NAMESPACE: redis.namespace };
+  const env = { DATABASE_URL: database.url, PALISADE_API_KEYS: apiKeys, ...lock, HOST: "127.0.0.1", PORT: "0", ADMIN_PORT: "0" };
   const args = ["-c", 'exec "$0" "$1" > "$2"', process.execPath, gatewayProgram, pipe.path];
   const child = startChild({ command: "sh", args, env });
   onTestFinished(async () => void (await child.kill()));
