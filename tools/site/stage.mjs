@@ -11,7 +11,7 @@ import { inRoot } from "../run.mjs";
  * below it are how it was made and judged: no user has to read them, and the search leaves them out.
  */
 const groups = {
-  Start: ["README.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md", "docs/migrating.md"],
+  Start: ["README.md", "docs/need.md", "examples/README.md", "docs/own-tables.md", "docs/drivers.md", "docs/migrating.md"],
   Packages: [
     "docs/packages.md",
     ...["lock", "client", "guard", "gateway", "page", "dev", "cli"].map((name) => `packages/${name}/README.md`),

@@ -1,7 +1,7 @@
 // A holder is late: it writes after another has taken over. Each story is told with the fence in front of
 // the store, and without it.
 
-import { addressOf, FaultProxy } from "@palisade/testkit";
+import { addressOf, FaultProxy, queryAt } from "@palisade/testkit";
 import type { ActRun, Differing, Scenario } from "../engine/act.js";
 import type { BeforeWriting, Document } from "../worker/protocol.js";
 import { codeOf, expectLoss, expectRefusal, expectTurns, fenced, type Leases, type Outcome, unfenced } from "./staging.js";
@@ -17,15 +17,18 @@ interface Held {
   /** How worker 1 is kept from writing until worker 2 has written. */
   readonly by?: "being stopped" | "computing";
   readonly beforeWriting?: BeforeWriting;
+  /** Whether worker 1 has read what it writes; worker 2 always has. */
+  readonly reads?: boolean;
 }
 
 /** Worker 1 finds its lease good, and is held up before it writes until worker 2 has its turn and has written. */
 async function heldUp(act: ActRun, { resource: shown, late, inTime }: Writes, held: Held): Promise<Outcome & Leases> {
-  const { by = "being stopped", beforeWriting } = held;
+  const { by = "being stopped", beforeWriting, reads = false } = held;
   const resource = act.resource(shown);
   const [one, two] = await act.workers("worker 1", "worker 2");
 
   const older = await one.acquires(resource);
+  if (reads) await one.looksAt(resource);
   const pending = await one.isAboutToWrite(resource, { ...late, by: one.name }, beforeWriting);
   if (by === "being stopped") await one.isStopped();
   else act.step("stops", one.name, { text: "computes without a break: no timer of its own runs" });
@@ -59,6 +62,74 @@ export const gcPause: Scenario = {
   ],
   proven:
     "With the fence the paused worker is refused and nothing is lost. Without it the same lock, the same pause and the same writes lose worker 2's update.",
+};
+
+// What Postgres offers without a fence: a version column, and the advisory lock of a session.
+
+const report: Writes = { resource: "reports/7", late: { total: 1 }, inTime: { total: 2 } };
+
+export const versionColumn: Scenario = {
+  name: "version-column",
+  about: "a version column instead of the fence: for a row that was read, and for one that was not",
+  acts: [
+    {
+      ...unfenced("a row that its writer has read", async (act) => {
+        const { late, stored } = await heldUp(act, report, { reads: true });
+        act.expect("worker 1's write is refused: the version that it read is gone", codeOf(late), "version_changed");
+        act.expect("what is stored is worker 2's", stored?.by, "worker 2");
+      }),
+      route: "version column",
+    },
+    {
+      ...unfenced("control: a result that is stored without having read", async (act) => expectLoss(act, await heldUp(act, report, {}))),
+      route: "version column",
+    },
+    fenced("the same through the gateway", async (act) => expectRefusal(act, await heldUp(act, report, {}))),
+  ],
+  proven:
+    "A version column keeps a row right whose writer has read it. A write that read nothing has no version to compare: worker 2's update is lost, and only a token tells the late writer.",
+};
+
+/** Worker 1 holds the advisory lock of a session, and is stopped before it writes. */
+async function stoppedInSession(act: ActRun) {
+  const resource = act.resource(report.resource);
+  const [one, two] = await act.workers("worker 1", "worker 2");
+  const session = await one.locksSession(resource);
+  const pending = await one.isAboutToWrite(resource, { ...report.late, by: one.name });
+  await one.isStopped();
+  const turnOfTwo = async (): Promise<void> => {
+    while ((await two.locksSession(resource)) === 0) await act.passes(20);
+    await two.looksAt(resource);
+    await two.writes(resource, { ...report.inTime, by: two.name });
+  };
+  return { resource, one, two, session, pending, turnOfTwo };
+}
+
+export const advisoryLock: Scenario = {
+  name: "advisory-lock",
+  about: "an advisory lock of Postgres instead of a lease: while its session lasts, and when it ends first",
+  acts: [
+    unfenced("the session outlasts the pause", async (act) => {
+      const { resource, one, two, pending, turnOfTwo } = await stoppedInSession(act);
+      await act.passes(2 * act.ttlMs);
+      act.expect("nobody else gets the lock while worker 1 stands still, however long that is", await two.locksSession(resource), 0);
+      one.wakesUp();
+      await pending.answer;
+      await one.unlocksSession(resource);
+      await turnOfTwo();
+      act.expect("what is stored is worker 2's", (await act.stored(resource))?.by, "worker 2");
+    }),
+    unfenced("control: the session ends first", async (act) => {
+      const { resource, one, session, pending, turnOfTwo } = await stoppedInSession(act);
+      await queryAt(act.environment.databaseUrl, `select pg_terminate_backend(${session})`);
+      act.step("breaks", "store", { text: `session ${session} ends: a failover, a pooler, a limit for idle connections` });
+      await turnOfTwo();
+      one.wakesUp();
+      expectLoss(act, { late: await pending.answer, stored: await act.stored(resource) });
+    }),
+  ],
+  proven:
+    "The advisory lock of a session keeps everybody out for as long as its worker stands still. When the session ends first, its worker writes all the same, over another connection, and worker 2's update is lost.",
 };
 
 // A worker computes past the end of its lease: its timers, signals and renewals do not run.

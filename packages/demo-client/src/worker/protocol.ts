@@ -15,8 +15,11 @@ export interface WorkerConfig {
   readonly databaseUrl: string;
 }
 
-/** How the store is reached: through the gateway with the lease's token, or past it, unfenced. */
-export type Route = "gateway" | "postgres";
+/**
+ * How the store is reached: through the gateway with the lease's token, or past it, unfenced; there
+ * each write overwrites what it finds, or, with a version column, only what its worker has read.
+ */
+export type Route = "gateway" | "postgres" | "version column";
 
 export type Document = Readonly<Record<string, unknown>>;
 

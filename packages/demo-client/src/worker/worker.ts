@@ -141,6 +141,20 @@ export class Worker {
     return removed;
   }
 
+  /** Asks once for the advisory lock of a session in Postgres: the session's process, or 0. */
+  async locksSession(resource: Resource): Promise<number> {
+    this.#report.asks("store", `pg_try_advisory_lock(${resource.shown})`);
+    const pid = await this.#store.lockSession(resource.name);
+    if (pid === 0) this.#report.refused("store", "false: another session has it");
+    else this.#report.answered("store", `true: session ${pid} has it, for as long as it lasts`);
+    return pid;
+  }
+
+  async unlocksSession(resource: Resource): Promise<void> {
+    await this.#store.unlockSession(resource.name);
+    this.#report.remarks(`ends its session, and with it the lock of ${resource.shown}`);
+  }
+
   /** Raises the fence before it reads, so that no older token can write in between. */
   async seals(resource: Resource): Promise<ReadResult> {
     const token = this.#leases.tokenOf(resource) ?? 0;
@@ -182,7 +196,7 @@ export class Worker {
 
   /** Looks at its lease, computes, and writes. */
   async computesAndWrites(resource: Resource, document: Document, { doneWhen, beforeWriting }: Computation): Promise<WriteResult> {
-    while (this.#leases.remainingMs(resource) <= 0) {
+    while (!this.#store.holdsSession(resource.name) && this.#leases.remainingMs(resource) <= 0) {
       // The machine was so slow that the lease ended before the work began.
       this.#report.remarks("finds its lease over before it could begin");
       await this.acquires(resource);

@@ -28,7 +28,7 @@ test("D1 the paused client wakes up, writes and is told that it is stale; withou
   ]);
 });
 
-for (const name of ["event-loop-stall", "delayed-write", "owner-check", "three-items", "cron-once"]) {
+for (const name of ["version-column", "advisory-lock", "event-loop-stall", "delayed-write", "owner-check", "three-items", "cron-once"]) {
   test(`${name}: ${scenario(name).proven}`, async ({ environment }) => {
     const { outcome, events } = await run(environment, scenario(name));
     // Compared first, because it says why a scenario differs.
