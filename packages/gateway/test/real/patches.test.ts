@@ -36,7 +36,9 @@ function reference(target: unknown, change: unknown): unknown {
 /** There is no negative zero in Postgres. */
 const parsed = (json = ""): unknown => JSON.parse(json, (_key, value) => (value === 0 ? 0 : value));
 
-const keys = fc.constantFrom("", "a", "b", "bb", "ü", "z", "𝄞", "\uffee", "a b", '"', "\\", "__proto__", "\n");
+// No key is how another begins in JSON: of {"a":1,"\\":2,"b":3} JSON.parse of Node 24 to 26 remembers the second key, and takes
+// it where it should read "\n" (nodejs/node#63785). The gateway parses no document; `reference` does.
+const keys = fc.constantFrom("", "a", "b", "bb", "ü", "z", "𝄞", "\uffee", "a b", '"', "a\\b", "__proto__", "\n");
 const number = fc.constantFrom("0", "-0", "1.10", "-1e3", "1E-2", "12345678901234567890", "0.5e1", "2.50e+1", "-0.0", "0e4", "1e40");
 const text = fc.constantFrom('"x"', '"\\u00fc"', '"\\/"', '"\\ud834\\udd1e"', '"\\u0007\\t"', '"null"');
 /** JSON as text, with numbers that JavaScript cannot keep, in any spelling. */
