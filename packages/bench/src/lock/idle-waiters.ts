@@ -5,7 +5,7 @@ import { countProcessorTime, type Processes } from "../measure/cpu.js";
 import type { Context, Part } from "../measure/part.js";
 import { quantile, type Row, shown } from "../measure/results.js";
 import { byKey } from "./libraries.js";
-import { LockBench, type LockProcess, withBefore } from "./lock-bench.js";
+import { countedBy, LockBench, type LockProcess, withBefore } from "./lock-bench.js";
 
 /** Longer than the row takes, so that the holder has nothing to renew while waiters are watched. */
 const HELD_TTL_MS = 300_000;
@@ -108,6 +108,6 @@ async function settled(fleet: RedisFleet, seconds: number): Promise<void> {
 
 /** Those that scripts run are counted, too: an idle fleet runs hardly any. */
 async function commandsOf(fleet: RedisFleet): Promise<number> {
-  const all = await Promise.all(fleet.nodes.map((node) => node.cli("INFO", "stats")));
-  return all.reduce<number>((total, info) => total + Number(/total_commands_processed:(\d+)/.exec(String(info))?.[1]), 0);
+  const [commands = 0] = await countedBy(fleet, "stats", /total_commands_processed:(\d+)/);
+  return commands;
 }

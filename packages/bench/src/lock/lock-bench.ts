@@ -5,6 +5,7 @@ import { AskedChild, RedisFleet, type RedisNode } from "@palisade/testkit";
 import type { Contestant, Round } from "../measure/comparison.js";
 import type { Processes } from "../measure/cpu.js";
 import type { Context } from "../measure/part.js";
+import { sum } from "../measure/results.js";
 import type { Ask, Opening } from "./client.js";
 import { byKey, type Settings, usualSettings } from "./libraries.js";
 
@@ -120,4 +121,11 @@ export async function countCommands<T>(fleet: RedisFleet, work: () => Promise<T>
   const commands = monitors.reduce((total, { count }) => total + count, 0);
   for (const { socket } of monitors) socket.destroy();
   return { commands, result };
+}
+
+/** What a section of INFO counts, of all nodes together: the groups of the pattern. */
+export async function countedBy(fleet: RedisFleet, section: string, pattern: RegExp): Promise<readonly number[]> {
+  const all = await Promise.all(fleet.nodes.map((node) => node.cli("INFO", section)));
+  const words = all.map((info) => pattern.exec(String(info))?.slice(1) ?? []);
+  return (words[0] ?? []).map((_, group) => sum(words.map((counts) => Number(counts[group]))));
 }

@@ -9,7 +9,7 @@ import type { Context, Part } from "../measure/part.js";
 import { sum } from "../measure/results.js";
 import type { Turn } from "./client.js";
 import { contend, HEAD_START_US, HOLD_MS } from "./handover.js";
-import { LockBench, type LockProcess, withBefore } from "./lock-bench.js";
+import { countedBy, LockBench, type LockProcess, withBefore } from "./lock-bench.js";
 
 export const waitingPart: Part = {
   name: "waiting",
@@ -259,10 +259,11 @@ async function queued(bench: LockBench, key: string, queue: Queue & { readonly w
     const lines = own.map((one, i) => one.ask<readonly Turn[]>({ ...line, fromUs: fromUs + i * ASK_EVERY_US, everyUs }));
     await sleep(PLACED_MS + (waiters * ASK_EVERY_US) / 1_000);
     for (const { pid } of still) process.kill(pid, "SIGSTOP");
-    const before = await scriptsOf(bench.fleet);
+    const scripts = () => countedBy(bench.fleet, "commandstats", /cmdstat_evalsha:calls=(\d+),usec=(\d+)/);
+    const [callsBefore = 0, usBefore = 0] = await scripts();
     const releasedUs = await holder.ask<number>({ kind: "release", resources });
     const turns = (await Promise.all(lines)).flat().sort((a, b) => a.acquiredUs - b.acquiredUs);
-    const after = await scriptsOf(bench.fleet);
+    const [callsAfter = 0, usAfter = 0] = await scripts();
     for (const one of still) await one.kill();
     const endsUs = [releasedUs, ...turns.map((turn) => turn.releasedUs + (runsOutMs ?? 0) * 1_000)];
     const gapsUs = turns.map(({ acquiredUs }, i) => acquiredUs - (endsUs[i] ?? Number.NaN));
@@ -274,16 +275,9 @@ async function queued(bench: LockBench, key: string, queue: Queue & { readonly w
       latenciesUs: inFront > 0 ? gapsUs.slice(0, 1) : gapsUs.slice(1),
       figures: {
         outOfOrder: Math.max(...turns.map(overtakers)),
-        calls: (after.calls - before.calls) / turns.length / bench.fleet.nodes.length,
-        callUs: (after.us - before.us) / (after.calls - before.calls),
+        calls: (callsAfter - callsBefore) / turns.length / bench.fleet.nodes.length,
+        callUs: (usAfter - usBefore) / (callsAfter - callsBefore),
       },
     };
   });
-}
-
-/** Of all nodes together. */
-async function scriptsOf(fleet: RedisFleet): Promise<{ readonly calls: number; readonly us: number }> {
-  const all = await Promise.all(fleet.nodes.map((node) => node.cli("INFO", "commandstats")));
-  const words = all.map((info) => /cmdstat_evalsha:calls=(\d+),usec=(\d+)/.exec(String(info)) ?? []);
-  return { calls: sum(words.map(([, calls]) => Number(calls))), us: sum(words.map(([, , us]) => Number(us))) };
 }
