@@ -112,7 +112,7 @@ function Gap({ rows }: { readonly rows: number }) {
 }
 
 function Lease({ row, index, passedMs }: { readonly row: LeaseRow; readonly index: number; readonly passedMs: number }) {
-  const { resource, state, holder, token, endsInMs, seenForMs } = row;
+  const { resource, state, holder, token, endsInMs, seenForMs, waiting } = row;
   const left = endsInMs === undefined ? undefined : endsInMs - passedMs;
   const isOver = state === "free" || (left !== undefined && left <= 0);
   return (
@@ -121,7 +121,10 @@ function Lease({ row, index, passedMs }: { readonly row: LeaseRow; readonly inde
         <a href={resourceLink(resource)} title={printable(resource)}>
           {printable(resource)}
         </a>
-        <span class="second">{state === "held" ? printable(holder) : state === "free" ? "given back" : <strong>{state}</strong>}</span>
+        <span class="second">
+          {state === "held" ? printable(holder) : state === "free" ? "given back" : <strong>{state}</strong>}
+          {waiting > 0 && `, ${plural(waiting, "waits", "wait")}`}
+        </span>
       </th>
       <td class="time">
         {isOver ? "ended" : left === undefined ? "" : duration(left)}

@@ -6,7 +6,7 @@ import { Section, Table, useNow } from "./elements.js";
 import { RefusalTable } from "./refusals.js";
 import { ReleaseDialog } from "./release.js";
 import { session } from "./session.js";
-import { count, duration, isTrouble, printable, timeOf, unlessTrouble } from "./text.js";
+import { count, duration, isTrouble, plural, printable, timeOf, unlessTrouble } from "./text.js";
 import { Timeline } from "./timeline.js";
 
 const LOOK_EVERY_MS = 1_000;
@@ -101,7 +101,7 @@ function lockFact({ at, lock, history }: ResourceView, passedMs: number): Shown 
   const title = "Lock";
   if (lock === undefined) return { title, value: "not known here", more: "This gateway does not know the lock's nodes." };
   if (isTrouble(lock)) return { title, tone: "bad", value: "not known", more: printable(lock.trouble) };
-  const { state, holder, token, endsInMs, seenForMs } = lock;
+  const { state, holder, token, endsInMs, seenForMs, waiting } = lock;
   const issued = token === 0 ? "" : `Highest token ${token}.`;
   if (state === "free") return { title, value: "free", more: issued };
   const split = "No holder has a quorum, and none can get one before these leases end.";
@@ -111,7 +111,8 @@ function lockFact({ at, lock, history }: ResourceView, passedMs: number): Shown 
   const own = (unlessTrouble(history) ?? []).filter((row) => row.token === token);
   const heldMs = Math.max(seenForMs ?? 0, ...own.map((row) => at - row.at));
   const held = heldMs === 0 ? "" : ` Held for at least ${duration(Math.max(1_000, heldMs + passedMs))}.`;
-  const more = `Ends in ${duration((endsInMs ?? 0) - passedMs)} unless it is renewed. Token ${token}.${held}`;
+  const waits = waiting === 0 ? "" : ` ${plural(waiting, "waits", "wait")} for it.`;
+  const more = `Ends in ${duration((endsInMs ?? 0) - passedMs)} unless it is renewed. Token ${token}.${held}${waits}`;
   return { title: "Held by", value: printable(holder ?? ""), more };
 }
 

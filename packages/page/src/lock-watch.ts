@@ -117,10 +117,10 @@ export class LockWatch {
   /** What each node says of it now. */
   async lockView(resource: string): Promise<LockView | Trouble> {
     try {
-      const { state, holder = null, token, remainingMs: endsInMs = null, ballots } = await this.#lock.inspect(resource);
+      const { state, holder = null, token, remainingMs: endsInMs = null, waiting, ballots } = await this.#lock.inspect(resource);
       const seen = this.#leases?.byName.find((lease) => lease.resource === resource && lease.token === token);
       const seenForMs = seen === undefined ? null : performance.now() - seen.seenAt;
-      return { state, holder, token, endsInMs, seenForMs, nodes: ballots.map(answerOf) };
+      return { state, holder, token, endsInMs, seenForMs, waiting, nodes: ballots.map(answerOf) };
     } catch (error) {
       return { trouble: messageOf(error) };
     }
@@ -220,11 +220,12 @@ function inOrder(look: LeaseLook, order: Order): readonly SeenLease[] {
 }
 
 /** Another token is another lease, which began after the look. */
-function rowOf(lease: SeenLease, now: Pick<LeaseRow, "state" | "token"> & Pick<SeenLease, "holder" | "endsAt">): LeaseRow {
-  const { state, holder = "", token, endsAt } = now;
+function rowOf(lease: SeenLease, now: Pick<LeaseRow, "state" | "token" | "waiting"> & Pick<SeenLease, "holder" | "endsAt">): LeaseRow {
+  const { state, holder = "", token, waiting, endsAt } = now;
   const at = performance.now();
   const endsInMs = endsAt && Math.round(endsAt - at);
-  return { resource: lease.resource, state, holder, token, endsInMs, seenForMs: token === lease.token ? Math.round(at - lease.seenAt) : 0 };
+  const seenForMs = token === lease.token ? Math.round(at - lease.seenAt) : 0;
+  return { resource: lease.resource, state, holder, token, endsInMs, seenForMs, waiting };
 }
 
 function answerOf(ballot: InspectBallot): NodeAnswer {

@@ -112,6 +112,8 @@ export interface LeaseRow {
   readonly endsInMs: number | undefined;
   /** At least so long ago it was taken. */
   readonly seenForMs: number;
+  /** How many wait for it. */
+  readonly waiting: number;
 }
 
 /** Everything about one resource; never its document. */
@@ -136,6 +138,7 @@ export interface LockView {
   readonly token: number;
   readonly endsInMs: number | null;
   readonly seenForMs: number | null;
+  readonly waiting: number;
   readonly nodes: readonly NodeAnswer[];
 }
 

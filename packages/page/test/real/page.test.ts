@@ -221,6 +221,17 @@ describe("the stream", () => {
   });
 });
 
+test("a lease, and the page of its resource, say how many wait for it", async ({ open, lockerOf }) => {
+  const { as } = await open();
+  const lease = await lockerOf({}).acquire("r");
+  const next = lockerOf({}).acquire("r");
+  await using _stream = await as("observer").live();
+  await eventually(async () => (await json<LeasePage>(as("observer").get("leases"))).rows).toMatchObject([{ resource: "r", waiting: 1 }]);
+  expect(await json<ResourceView>(as("observer").get("resource?name=r"))).toMatchObject({ lock: { token: lease.token, waiting: 1 } });
+  await lease.release();
+  await (await next).release();
+});
+
 describe("many leases", () => {
   test("are found by name and holder, in each order, a part at a time, and never more than two hundred", async ({ open, lockerOf }) => {
     const { as } = await open();
