@@ -123,7 +123,7 @@ function waitOf(node: SeenNode, roster: Roster, view: FleetView): number {
  * back to what was on its disk then has another id (open-admission.lua).
  */
 function isNew({ member, opened, status }: SeenNode): boolean {
-  return member !== undefined && member.since > 1 && opened?.id === member.id && status.admitted === "";
+  return member !== undefined && opened?.id === member.id && status.admitted === "";
 }
 
 /**

@@ -13,7 +13,7 @@ const roster: Roster = { generation: 1, members, maxTtlMs, formerMaxTtlMs: maxTt
 function statusOf(kind: Kind, name: string): NodeStatus {
   const server = {
     runId: `run of ${name}`,
-    admitted: "",
+    admitted: kind === "wiped" ? "" : "its admission",
     version: "7.0.0",
     role: "master",
     isReplicated: false,
@@ -49,7 +49,8 @@ function seen(kind: Kind, name: string): SeenNode {
   if (kind === "admitted") return { name, status };
   const opened: OpenAdmission = {
     runId: status.runId,
-    id: name,
+    // What was wiped forgot the id with which it was admitted.
+    id: kind === "wiped" ? `another of ${name}` : name,
     nonce: "t",
     lostForMs: 400,
     proposedFloor: 1,
