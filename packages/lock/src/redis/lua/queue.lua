@@ -2,7 +2,8 @@
 --        belongs to the first in it. Whoever makes this node notice that a lock is free hands it
 --        over: it is reserved for a moment for the first, as a lock of its name, which anyone else
 --        is refused for. The first is told; the next and the last are told as well, and look when
---        the reservation is over: they find out if the first stands still.
+--        the reservation is over: they find out if the first stands still. If it does, those that
+--        come next are asked whether they run.
 -- KEYS   none of its own: the lock key it is called with
 -- ARGV   none of its own
 -- Reply  none of its own; an inbox hears "<for how many ms it is reserved for another; 0: for you>
@@ -45,6 +46,12 @@ local function tell(ticket, reservedMs)
   return call('PUBLISH', NAMESPACE .. 'inbox:' .. inbox, format('%.0f', reservedMs) .. ' ' .. asked .. sub(ticket, #inbox + 1)) > 0
 end
 
+-- It asks at once, or its ticket is over when a reservation for it would be.
+local function rouse(ticket)
+  local reserveMs = call('HGET', ticketName(ticket), 'reserve')
+  return tell(ticket, 0) and call('PEXPIRE', ticketName(ticket), reserveMs)
+end
+
 -- What is to be reserved for a ticket now that this lock is free, for how long, and whether that is
 -- all it waits for; nil: nothing yet.
 local function dueTo(ticket, lock)
@@ -80,23 +87,29 @@ local function dueTo(ticket, lock)
   return part, keptMs, false
 end
 
--- Hands over a lock that is free. `asking` is told by the reply of its claim if it is the first.
--- Returns how many wait.
+-- Hands over a lock that is free. `asking` is told by the reply of its claim if it is the first. A
+-- claim finds a lock free where nobody came for it: then the next is roused, and two more for each
+-- that is gone, so that many that stand still are found out in a few reservations. Returns how many
+-- wait.
 local function handOver(lock, asking)
-  local queue, place, sets, reservedMs = queueOf(lock), 0, 0, nil
+  local queue, place, sets, more, reservedMs = queueOf(lock), 0, 0, 0, nil
   local count = call('ZCARD', queue)
   for _ = 1, count do
     local ticket = ticketAt(lock, format('%.0f', place))
     local isSet = string.find(ticket, ':&', 1, true)
     if reservedMs then
-      if tell(ticket, reservedMs) or ticket == asking then
+      if ticket == asking or (asking and rouse(ticket)) or tell(ticket, reservedMs) then
         local last = ticketAt(lock, '-1')
-        if last ~= ticket then
-          tell(last, reservedMs)
+        if not asking or more == 0 or ticket == last then
+          if asking or ticket ~= last then
+            tell(last, reservedMs)
+          end
+          return count
         end
-        return count
+        place, more = place + 1, more - 1
+      else
+        call('ZREM', queue, ticket)
       end
-      call('ZREM', queue, ticket)
     elseif isSet and sets == MOST_SETS then
       place = place + 1
     else
@@ -105,6 +118,7 @@ local function handOver(lock, asking)
         place, sets = place + 1, sets + 1
       elseif ticket ~= asking and not tell(ticket, isAll and 0 or forMs) then
         call('ZREM', queue, ticket)
+        more = more + 2
       else
         for index = 1, #due do
           call('SET', due[index], '~' .. ticket .. '|the next in line', 'PX', format('%.0f', forMs))
