@@ -114,25 +114,29 @@ Passed(s, p, r) == \E q \in InQueue(s, r) \cap Running :
 
 \* The sets of one element below are names for what the checker is to reckon once.
 
-Given(s, r, heir, due, heard) ==
+Given(s, r, heir, due, heard, awake) ==
   LET isAll == due = Wants[heir]
       behind == {p \in heard : p > heir}
   IN [s EXCEPT
        !.kept = IF Has("reserve it for the first") THEN [x \in Resources |-> IF x \in due THEN heir ELSE s.kept[x]] ELSE @,
        !.row[r] = IF ~isAll /\ Keeps(s, heir) = {} /\ (heard \ still) \ {heir} /= {} THEN @ + 1 ELSE @,
-       !.queue = {p \in @ : (p /= heir \/ ~isAll \/ ~Has("reserve it for the first")) /\ (p > heir \/ p \in heard \/ r \notin Wants[p])},
+       !.queue = {p \in @ : (p /= heir \/ ~isAll \/ ~Has("reserve it for the first")) /\ (p > heir \/ p \in awake \/ r \notin Wants[p])},
        !.rest = IF isAll THEN @ \ {heir} ELSE @ \cup {heir},
        !.wrong = @ \cup (IF Passed(s, heir, r) THEN {"passed"} ELSE {}) \cup (IF ~isAll /\ ~IsFirst(s, heir) /\ Keeps(s, heir) = {} THEN {"hoarded"} ELSE {}),
-       !.first = IF isAll /\ heir \notin dead THEN @ \cup {heir} ELSE @,
+       !.first = @ \cup (IF isAll THEN {heir} \ dead ELSE {}) \cup {p \in heard \ (awake \cup dead) : p < heir},
        !.next = IF behind = {} \/ ~Has("tell two more") THEN @ ELSE @ \cup ({Min(behind), Max(behind)} \ dead)]
 
-\* If it is free: reserved for the first that it can be given to.
+\* If it is free: reserved for the first that it can be given to. Who stands still, and was told to ask, is passed over
+\* where it has not asked in time.
 HandOver(s, r) ==
   IF ~IsFree(s, r) \/ InQueue(s, r) = {} THEN {s}
   ELSE UNION {
     UNION {
-      IF able = {} THEN {s} ELSE UNION {{Given(s, r, heir, due, heard) : due \in {Due(s, heir)}} : heir \in {Min(able)}}
-      : able \in {{p \in heard : Due(s, p) /= {}}}}
+      UNION {
+        IF able = {} THEN {[s EXCEPT !.first = @ \cup (heard \ (awake \cup dead)), !.queue = @ \ (heard \ awake)]}
+        ELSE UNION {{Given(s, r, heir, due, heard, awake) : due \in {Due(s, heir)}} : heir \in {Min(able)}}
+        : able \in {{p \in awake : Due(s, p) /= {}}}}
+      : awake \in {heard, heard \ still}}
     : heard \in {IF Has("pass over the dead") THEN InQueue(s, r) \ dead ELSE InQueue(s, r)}}
 
 \* There are three resources at most.
