@@ -55,14 +55,14 @@ function standardOutput(): DestinationStream {
   return output;
 }
 
-/** Of lines that wait for a reader: minutes of a log at its usual pace, and little beside the heap. */
-export const MAX_UNREAD_BYTES = 1_024 * 1_024;
+/** Of lines that wait for a reader: a thousand of them, and little beside the heap. */
+const MAX_UNREAD_BYTES = 256 * 1_024;
 
 /**
  * A pipe or socket whose reader may stand still, or be gone: it is never waited for. What does not
  * fit is dropped and counted until all before it was read, and then the log says how much that was.
  */
-export function unblocked(stream: Writable): DestinationStream {
+function unblocked(stream: Writable): DestinationStream {
   let dropped = 0;
   const destination: DestinationStream = {
     write(lines) {
