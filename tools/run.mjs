@@ -45,7 +45,6 @@ const tasks = {
   mutants: program("tools/mutants/main.mjs"),
   packages: program("tools/packages/main.mjs"),
   openapi: program("tools/openapi/main.mjs"),
-  pictures: program("packages/page/scripts/pictures.mjs"),
   site: program("tools/site/main.mjs"),
   test: { builds: ".", commands: (args) => [[...vitest, ...usual(args), ...args]] },
   citus: { builds: ".", commands: (args) => [[...vitest, "--config", "vitest.citus.config.ts", ...args]] },
