@@ -179,7 +179,10 @@ class RunningGateway implements Gateway {
     const limits = { ...serverLimits, ...this.#limits, idleTimeoutMs };
     const api = createGatewayServer(this.app, limits, this.#log);
     const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#serving.metrics.text() });
-    if (page === "on") this.#page = mountPage({ app: adminApp, dispatcher: this.#dispatcher, serving: this.#serving, lock: this.#lock });
+    if (page === "on") {
+      const ready = () => this.#ready();
+      this.#page = mountPage({ app: adminApp, dispatcher: this.#dispatcher, serving: this.#serving, lock: this.#lock, ready });
+    }
     const admin = createGatewayServer(adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS }, this.#log);
     this.#servers = { api, admin };
     await listenOn(api, { host, port });

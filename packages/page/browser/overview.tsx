@@ -1,6 +1,6 @@
 // Everything at a glance: what an operator wants to know first, in one sentence, then the nodes, the
 // writes of the last minutes, leases, and refused writes as they happen.
-import type { LeasesNews, NodeNews, WriteCounts } from "../src/messages.js";
+import type { Fault, LeasesNews, NodeNews, WriteCounts } from "../src/messages.js";
 import { Section, useNow } from "./elements.js";
 import { Leases } from "./leases.js";
 import { RefusalTable } from "./refusals.js";
@@ -47,7 +47,7 @@ export function Overview({ known }: { readonly known: Known }) {
 type Tone = "good" | "worry" | "bad";
 
 /** A tone, a headline, and what more there is to say. */
-function verdictOn({ state, hello, refusals }: Known, now: number): readonly [Tone, string, string] {
+function verdictOn({ state, hello, refusals, writes }: Known, now: number): readonly [Tone, string, string] {
   const recent = refusals.filter(({ at }) => now - at < 60_000);
   const late = recent.filter(({ code }) => code === "fencing_token_stale").length;
   const held = heldWords(state?.leases);
@@ -58,6 +58,12 @@ function verdictOn({ state, hello, refusals }: Known, now: number): readonly [To
   const next = waits.length === 0 ? "" : `The next one votes in ${duration(Math.min(...waits))} at the earliest. `;
   if (votes < quorum && nodes.length > 0)
     return ["bad", `${votes} of ${nodes.length} nodes vote: no lease can be granted.`, `${quorum} are needed. ${next}${held} ${refused}`];
+  const [fault] = state?.faults ?? [];
+  const failed = sumsOf(writes.slice(-FAILED_SECONDS)).reduce((sum, second) => sum + second.failed, 0);
+  const failures = failed === 0 ? "" : `${plural(failed, "write", "writes")} failed in the last ten seconds.`;
+  if (fault !== undefined)
+    return ["bad", faultWords(fault), `${sentence(printable(fault.detail))} ${remedies[fault.check] ?? ""} ${failures}`];
+  if (failed > 0) return ["bad", failures, `They were not stored, or it is not known whether: the log says which. ${held}`];
   if (votes < nodes.length) {
     const left = `${votes === quorum ? "None more" : `${votes - quorum} more`} may fail.`;
     return ["worry", `${votes} of ${nodes.length} nodes vote. The lock works.`, `${left} ${next}${held} ${refused}`];
@@ -72,6 +78,31 @@ function verdictOn({ state, hello, refusals }: Known, now: number): readonly [To
   }
   if (nodes.length === 0) return ["good", "Asking the lock's nodes…", refused];
   return ["good", `All ${nodes.length} nodes vote. All is well.`, `${held} ${refused}`];
+}
+
+const FAILED_SECONDS = 10;
+
+const faults: Readonly<Record<string, string>> = {
+  database: "Postgres does not answer: nothing is stored",
+  writable: "Postgres is read-only: nothing is stored",
+  restore: "The database was restored: nothing is stored",
+  durability: "Postgres cannot keep writes as durably as it should: they are refused",
+  schema: "The schema of the database is not up to date",
+};
+const remedies: Readonly<Record<string, string>> = {
+  database: "Look at Postgres, and at the way to it.",
+  writable: "DATABASE_URL must lead to the primary.",
+  restore: "Once it is the right one, run palisade-gateway recover.",
+  durability: "Connect the synchronous standby again.",
+  schema: "Run palisade-gateway migrate.",
+};
+
+function faultWords({ check, forMs }: Fault): string {
+  return `${faults[check] ?? `The check ${check} of /ready fails`}, seen for ${duration(Math.max(1_000, forMs))}.`;
+}
+
+function sentence(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
 function heldWords(leases: LeasesNews | undefined): string {
@@ -123,13 +154,18 @@ const FAILED = /unavailable|outcome_unknown|contention/;
 const outcomes = ["accepted", "refused", "failed"] as const;
 const toneOf = { accepted: "good", refused: "worry", failed: "bad" } as const;
 
-function Writes({ writes }: { readonly writes: readonly WriteCounts[] }) {
-  const seconds = writes.map((counts) => {
+/** Of each second. */
+function sumsOf(writes: readonly WriteCounts[]) {
+  return writes.map((counts) => {
     const sums = { accepted: 0, refused: 0, failed: 0 };
     for (const [outcome, number] of Object.entries(counts))
       sums[outcome === "accepted" ? outcome : FAILED.test(outcome) ? "failed" : "refused"] += number;
     return sums;
   });
+}
+
+function Writes({ writes }: { readonly writes: readonly WriteCounts[] }) {
+  const seconds = sumsOf(writes);
   const now = seconds.at(-1) ?? { accepted: 0, refused: 0, failed: 0 };
   // One area above the other: each has what stands below it as well.
   const heights = {

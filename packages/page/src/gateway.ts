@@ -21,6 +21,8 @@ export interface WatchedGateway {
   };
   /** Writes since its start, by what became of them. */
   writeTotals(): ReadonlyMap<string, number>;
+  /** The checks of /ready that fail now. */
+  failedChecks(): Promise<readonly { readonly name: string; readonly detail: string }[]>;
   /** Undefined where the store does not know the resource. */
   fence(resource: string): Promise<FenceView | Trouble | undefined>;
   /** Newest first; undefined where none is kept. */

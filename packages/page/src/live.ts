@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { type Caller, visibleTo, type WatchedGateway } from "./gateway.js";
 import type { LockWatch } from "./lock-watch.js";
-import type { Events, WriteCounts } from "./messages.js";
+import type { Events, Fault, WriteCounts } from "./messages.js";
 
 const MAX_READERS = 64;
 const REFUSALS_EVERY_MS = 250;
@@ -15,6 +15,8 @@ const MAX_ROWS = 50;
 const ROWS_AT_FIRST = 200;
 /** A reader that has taken nothing for so many seconds is ended. */
 const STUCK_SECONDS = 30;
+const SILENT_MS = 2_000;
+const SILENT = { check: "database", detail: "no answer so far" };
 
 interface Reader {
   readonly caller: Caller;
@@ -32,6 +34,9 @@ export class Live {
   /** What was counted in each of the last seconds. */
   readonly #writes: WriteCounts[] = [];
   #totals: ReadonlyMap<string, number>;
+  #faults: readonly { readonly check: string; readonly detail: string; readonly since: number }[] = [];
+  /** When the look for faults that is under way began. */
+  #lookingSince: number | undefined;
 
   constructor(gateway: WatchedGateway, watch: LockWatch | undefined) {
     this.#gateway = gateway;
@@ -54,6 +59,7 @@ export class Live {
     this.#readers.add(reader);
     response.once("close", () => this.#readers.delete(reader));
     this.#watch?.watched();
+    void this.#lookForFaults();
     send(reader, "hello", {
       principal: caller.id,
       knowsLock: this.#watch !== undefined,
@@ -76,8 +82,29 @@ export class Live {
     this.#totals = totals;
     this.#writes.push(writes);
     if (this.#writes.length > SECONDS_KEPT) this.#writes.shift();
-    if (this.#readers.size > 0) this.#watch?.watched();
+    if (this.#readers.size > 0) {
+      this.#watch?.watched();
+      void this.#lookForFaults();
+    }
     await Promise.all([...this.#readers].map((reader) => this.#tellSecond(reader, writes)));
+  }
+
+  async #lookForFaults(): Promise<void> {
+    if (this.#lookingSince !== undefined) return;
+    const startedAt = performance.now();
+    this.#lookingSince = startedAt;
+    const failed = await this.#gateway.failedChecks();
+    this.#lookingSince = undefined;
+    const sinceOf = (name: string): number => this.#faults.find(({ check }) => check === name)?.since ?? startedAt;
+    this.#faults = failed.map(({ name, detail }) => ({ check: name, detail, since: sinceOf(name) }));
+  }
+
+  /** Only Postgres is waited for so long: until it has answered or its time is over, that is what fails. */
+  #faultsAt(now: number): readonly Fault[] {
+    const since = this.#lookingSince ?? now;
+    const isSilent = now - since > SILENT_MS && !this.#faults.some(({ check }) => check === SILENT.check);
+    const faults = isSilent ? [{ ...SILENT, since }, ...this.#faults] : this.#faults;
+    return faults.map((fault) => ({ check: fault.check, detail: fault.detail, forMs: Math.round(now - fault.since) }));
   }
 
   async #tellSecond(reader: Reader, writes: WriteCounts): Promise<void> {
@@ -92,7 +119,8 @@ export class Live {
 
   #tellState(reader: Reader, writes: WriteCounts | undefined): boolean {
     const { fleet } = this.#watch ?? {};
-    return send(reader, "state", { at: Date.now(), fleet, leases: this.#watch?.leasesFor(reader.caller), writes });
+    const faults = this.#faultsAt(performance.now());
+    return send(reader, "state", { at: Date.now(), fleet, leases: this.#watch?.leasesFor(reader.caller), writes, faults });
   }
 
   #tellRefusals(): void {

@@ -34,6 +34,15 @@ export interface State {
   readonly leases: LeasesNews | undefined;
   /** Of the last second; undefined where none has ended. */
   readonly writes: WriteCounts | undefined;
+  /** The checks of /ready that fail. */
+  readonly faults: readonly Fault[];
+}
+
+export interface Fault {
+  readonly check: string;
+  readonly detail: string;
+  /** For how long it has been seen to fail. */
+  readonly forMs: number;
 }
 
 export interface FleetNews {

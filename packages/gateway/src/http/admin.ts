@@ -97,14 +97,16 @@ interface MountedOn {
   readonly serving: Serving;
   /** Undefined where the gateway does not know the lock's nodes. */
   readonly lock: WatchedLock | undefined;
+  readonly ready: () => Promise<Readiness>;
 }
 
-export function mountPage({ app, dispatcher, serving, lock }: MountedOn): OperatorPage {
+export function mountPage({ app, dispatcher, serving, lock, ready }: MountedOn): OperatorPage {
   const { metrics, refusals, log, store } = serving;
   const page = new OperatorPage({
     lock,
     refusals,
     writeTotals: () => metrics.writeTotals(),
+    failedChecks: async () => (await ready()).checks.filter(({ status }) => status === "failed"),
     fence: (resource) => fenceOf(store, resource),
     history: (resource, limit) => historyOf(store, resource, limit),
     raiseFence: (change) => raised(store, change),

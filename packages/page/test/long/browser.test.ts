@@ -3,7 +3,7 @@
 // is tested in test/real/page.test.ts.
 import { fileURLToPath } from "node:url";
 import { createGatewayClient } from "@palisade/client";
-import type { Gateway } from "@palisade/gateway";
+import type { Gateway, GatewayConfig } from "@palisade/gateway";
 import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
 import { startChild } from "@palisade/testkit";
 import type { Browser } from "playwright-core";
@@ -36,9 +36,9 @@ const test = base
       await Promise.all(browser.contexts().map((context) => context.close()));
       await Promise.all(lockers.map((locker) => locker.close()));
     });
-    return async (nodes: readonly string[], namespace: string): Promise<Opened> => {
+    return async (nodes: readonly string[], namespace: string, more: Partial<GatewayConfig> = {}): Promise<Opened> => {
       const { keys, settings } = pageSettings();
-      const gateway = await startGateway({ redisUrls: nodes, namespace, ...settings });
+      const gateway = await startGateway({ redisUrls: nodes, namespace, ...settings, ...more });
       const client = createGatewayClient({ url: gateway.url, apiKey: keys.worker });
       const open = (given: Partial<Visit> = {}) => visit(browser, { adminUrl: gateway.adminUrl, key: keys.operator, ...given });
       const lockerOf = (options: Partial<LockerOptions>) => {
@@ -100,6 +100,22 @@ describe("an operator", () => {
     await page.getByText("None more may fail.").waitFor();
     await nodes[2]?.kill();
     await page.getByRole("heading", { name: "2 of 5 nodes vote: no lease can be granted." }).waitFor();
+  });
+
+  test("says first that Postgres stands still and writes fail, though all nodes vote", async ({ openedAt, redis, proxy, database }) => {
+    const databaseUrl = proxy.urlOf(database.url);
+    const { client, open, lockerOf } = await openedAt(redis.urls, redis.namespace, { databaseUrl, writeTimeoutMs: 3_000 });
+    const { page } = await open();
+    await page.getByRole("heading", { name: "All 5 nodes vote. All is well." }).waitFor();
+    const lease = await lockerOf({}).acquire("orders/42");
+    await proxy.partition();
+    const written = client.put("orders/42", {}, { lease, timeoutMs: 60_000 });
+    await page.getByRole("heading", { name: /^Postgres does not answer: nothing is stored, seen for \d+ s\.$/ }).waitFor();
+    await page.getByText(/Look at Postgres, and at the way to it\. [1-9]\d* writes? failed in the last ten seconds\./).waitFor();
+    await proxy.heal();
+    await page.getByRole("heading", { name: /^[1-9]\d* writes? failed in the last ten seconds\.$/ }).waitFor();
+    await page.getByRole("heading", { name: "All 5 nodes vote. All is well." }).waitFor();
+    await written;
   });
 
   test("G1 takes a lock away by keyboard: the question names the holder, and the old holder is fenced", async ({ opened }) => {

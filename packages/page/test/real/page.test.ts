@@ -206,6 +206,18 @@ describe("the stream", () => {
     await eventually(() => stream.state?.leases?.trouble).toMatch(/1 of 5 nodes answered/);
   });
 
+  test("tells which checks of /ready fail, and for how long, while Postgres stands still", async ({ open, proxy, database }) => {
+    const { as } = await open({ databaseUrl: proxy.urlOf(database.url) });
+    await using stream = await as("observer").live();
+    await eventually(() => stream.state?.faults).toEqual([]);
+    await proxy.partition();
+    await eventually(() => stream.state?.faults).toMatchObject([{ check: "database", detail: expect.stringContaining("no answer") }]);
+    const { forMs = 0 } = stream.state?.faults[0] ?? {};
+    await eventually(() => stream.state?.faults[0]?.forMs).toBeGreaterThan(forMs);
+    await proxy.heal();
+    await eventually(() => stream.state?.faults).toEqual([]);
+  });
+
   test("is bounded in its readers", async ({ open }) => {
     const { as } = await open();
     const streams = await Promise.all(Array.from({ length: 64 }, () => as("observer").live()));
