@@ -13,6 +13,7 @@ import {
   promise,
   type Roster,
   readAdmissionRecord,
+  retire,
 } from "../../../../src/redis/record.js";
 import { type Actor, asking, Gate, type Story, test } from "../../../simulation/story.js";
 
@@ -108,6 +109,21 @@ describe("a member", () => {
       const third = changed(next, { maxTtlMs: 7 });
       expect(accepts(n1, third, { ballot: 10, noted, openForMs: 60_000 })).toMatchObject({ kind: "too early" });
       expect(accepts(n1, third, { ballot: 10, noted })).toMatchObject({ kind: "accepted" });
+    },
+    four,
+  );
+
+  test(
+    "M1 is told that it left where it is no member, and not where it is one under another address",
+    async (story) => {
+      const { roster, servers } = await founded(story);
+      const [n1] = servers;
+      const { id, fleet = "" } = n1.status;
+      const moved = roster.members.map((member) => (member.id === id ? { ...member, address: "elsewhere:6379" } : member));
+      n1.run(retire(fleet, { ...roster, generation: 2, members: moved }));
+      expect([isAdmitted(n1.status), n1.status.roster?.generation]).toEqual([true, 1]);
+      n1.run(retire(fleet, without(roster, n1)));
+      expect([isAdmitted(n1.status), n1.status.roster?.generation]).toEqual([false, 2]);
     },
     four,
   );
