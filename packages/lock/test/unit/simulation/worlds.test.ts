@@ -172,6 +172,7 @@ const switchedOff: readonly (readonly [string, number, (seed: number) => Scenari
   ["release whoever holds it", 40, shortOf, /^(L2|T1|T2)/],
   ["release nothing", 20, shortOf, /^(left behind|forgotten)/],
   ["refused without a ticket", 20, turns, /^(W1|left behind)/],
+  ["parts that nobody keeps", 40, crowded, /^W1: of \d+ that waited for several/],
   ["tickets that stay", 20, crowded, /^(W1|left behind)/],
   ["votes of any generation", 20, renewed, /^(L2|T1|T2)/],
 ];
