@@ -18,7 +18,7 @@ const embedding = {
   ".lua": { embedder: "packages/lock/scripts/embed-lua.mjs", embedded: "packages/lock/src/redis/lua.generated.ts" },
   ".sql": { embedder: "packages/gateway/scripts/embed-sql.mjs", embedded: "packages/gateway/src/store/migrations.generated.ts" },
 };
-const tested = ["packages/lock/test", "packages/page/test", "packages/gateway/test", "packages/guard/test", "packages/cli/test"];
+const tested = ["packages/lock/test", "packages/client", "packages/gateway", "packages/cli", "packages/testkit"];
 const leftOut = new Set([".git", ".cache"]);
 /** What vitest reports of a test that took too long, before the place where the test stands. */
 const TIME_LIMIT = /^Error: STACK_TRACE_ERROR/;
