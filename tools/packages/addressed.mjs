@@ -1,6 +1,6 @@
 // What a packed package says of where it comes from. On a registry there is no tree around it: the links of its README
 // lead to the repository's page at the tag of its version, and its manifest names the repository, as provenance demands.
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { succeed } from "../run.mjs";
@@ -20,4 +20,5 @@ export async function addressed(file, directory, repository) {
   writeFileSync(manifestFile, `${JSON.stringify(manifest, null, 2)}\n`);
   writeFileSync(readme, linked(readFileSync(readme, "utf8"), directory, `${repository}/blob/v${manifest.version}`));
   await succeed(["tar", "-czf", file, "-C", folder, "package"]);
+  rmSync(folder, { recursive: true });
 }
