@@ -23,6 +23,7 @@ export const problemCodes = [
   "etag_mismatch",
   "body_too_large",
   "document_too_large",
+  "answer_too_large",
   "media_type_unsupported",
   "expectation_failed",
   "fencing_token_required",

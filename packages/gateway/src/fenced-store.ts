@@ -36,6 +36,7 @@ import {
   type ReadResult,
   ResourceReads,
   readHistory,
+  type WholeResult,
 } from "./store/reads.js";
 import { type Marks, RestoreCheck } from "./store/restore-check.js";
 import { beatDemand, type Durability, durabilityDemand } from "./store/session.js";
@@ -47,7 +48,16 @@ import { WritePaths } from "./write/write-paths.js";
 
 export type { VerifyToken } from "./fence/verdict.js";
 export type { Readiness, ReadinessCheck } from "./store/readiness.js";
-export type { HistoryEntry, HistoryRequest, ListItem, ListRequest, ListResult, ReadResult, ResourceState } from "./store/reads.js";
+export type {
+  HistoryEntry,
+  HistoryRequest,
+  ListItem,
+  ListRequest,
+  ListResult,
+  ReadResult,
+  ResourceState,
+  WholeResult,
+} from "./store/reads.js";
 export type { Durability } from "./store/session.js";
 
 export type StoreEvent =
@@ -79,7 +89,9 @@ export type StoreStats = {
 export interface FencedStore {
   write(request: WriteRequest): Promise<Verdict>;
   transaction(request: TransactionRequest): Promise<TransactionVerdict>;
+  /** Without the document where that is large. */
   read(resource: string): Promise<ReadResult>;
+  readWhole(resource: string): Promise<WholeResult>;
   list(request: ListRequest): Promise<ListResult>;
   history(request: HistoryRequest): Promise<HistoryResult>;
   raiseFence(change: FenceChange): Promise<FenceVerdict>;
@@ -189,6 +201,12 @@ class PostgresStore implements FencedStore {
     const looking = this.#restoreCheck?.refusalOfRead();
     const lost = looking === undefined ? undefined : await looking;
     return lost ?? (await this.#reads.read(resource, this.#paths.shards === undefined ? "with others" : "alone"));
+  }
+
+  async readWhole(resource: string): Promise<WholeResult> {
+    checkName(resource);
+    const lost = await this.#restoreCheck?.refusalOfRead();
+    return lost ?? (await this.#reads.readWhole(resource, this.#paths.shards === undefined ? "with others" : "alone"));
   }
 
   async list(request: ListRequest): Promise<ListResult> {

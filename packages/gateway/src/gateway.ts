@@ -11,6 +11,7 @@ import { Bodies } from "./http/body.js";
 import { Dispatcher, MAX_REQUESTS, RateLimit, RefusalRing, type Serving } from "./http/dispatcher.js";
 import { openApiText } from "./http/openapi.js";
 import { createApp } from "./http/routes.js";
+import { Sending } from "./http/sending.js";
 import { closeServer, createGatewayServer, type GatewayServer, listenOn, urlOf } from "./http/server.js";
 import { presetLimits, type ServerLimits, type StoreLimits, serverLimits, storeLimits } from "./limits.js";
 import { createLog, type Log } from "./observe/log.js";
@@ -65,6 +66,9 @@ export interface GatewayLimits extends Partial<ServerLimits>, Partial<Omit<Store
   readonly maxRequests?: number;
   readonly bodyBudgetBytes?: number;
   readonly bodyLookMs?: number;
+  readonly answerBudgetBytes?: number;
+  readonly answerLookMs?: number;
+  readonly answerWaitMs?: number;
   readonly lastRequestMs?: number;
   readonly jwksMaxAgeMs?: number;
 }
@@ -99,6 +103,13 @@ class RunningGateway implements Gateway {
     this.#log = log ?? createLog(settings.logLevel);
     const gateway = this;
     const bodies = new Bodies(limits.bodyBudgetBytes, limits.bodyLookMs);
+    const { documentLimitBytes, readTimeoutMs } = this.#storeLimits;
+    const sending = new Sending({
+      documentLimitBytes,
+      maxWaitMs: limits.answerWaitMs ?? readTimeoutMs,
+      budgetBytes: limits.answerBudgetBytes,
+      lookEveryMs: limits.answerLookMs,
+    });
     this.#serving = {
       get store(): FencedStore {
         if (gateway.#store === undefined) throw new Error("the gateway is not open yet: await listen() or open() first");
@@ -107,6 +118,7 @@ class RunningGateway implements Gateway {
       authenticator: this.#credentials.authenticator,
       rateLimit: new RateLimit(settings.rateLimitPerSecond),
       bodies,
+      sending,
       bodyLimitBytes: settings.bodyLimitBytes,
       maxRequests: limits.maxRequests ?? MAX_REQUESTS,
       log: this.#log,
@@ -114,12 +126,19 @@ class RunningGateway implements Gateway {
         stats: () => this.#store?.stats(),
         requestsInFlight: () => this.#dispatcher.inFlight,
         bodyBytesHeld: () => bodies.shares.held,
+        answerBytesHeld: () => sending.shares.held,
       }),
       refusals: new RefusalRing(),
       description: openApiText(),
     };
     this.#dispatcher = new Dispatcher(this.#serving);
     this.app = createApp(this.#dispatcher);
+  }
+
+  get #storeLimits(): StoreLimits {
+    // A document may be as large as the body that brings it.
+    const documentLimitBytes = Math.max(presetLimits.documentLimitBytes, this.#settings.bodyLimitBytes);
+    return storeLimits({ documentLimitBytes, ...this.#settings, ...this.#limits });
   }
 
   get url(): string {
@@ -142,17 +161,15 @@ class RunningGateway implements Gateway {
         "NO CREDENTIALS ARE WANTED: whatever connects from this machine may read, write and move fences, also a proxy for callers elsewhere",
       );
     if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
-    else await refuseUnfitDatabase(settings.databaseUrl, storeLimits({ ...settings, ...this.#limits }).connectTimeoutMs);
+    else await refuseUnfitDatabase(settings.databaseUrl, this.#storeLimits.connectTimeoutMs);
     const mode = verifyMode(settings);
     if (settings.redisUrls !== undefined && (mode !== "off" || settings.page === "on"))
       this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
     const lock = this.#verifyingLock;
     const { verify: _mode, ...storeSettings } = settings;
     this.#store = await openStore({
-      // A document may be as large as the body that brings it.
-      documentLimitBytes: Math.max(presetLimits.documentLimitBytes, settings.bodyLimitBytes),
       ...storeSettings,
-      ...this.#limits,
+      ...this.#storeLimits,
       marks: settings.restoreCheck === "on" ? lock?.fleet : undefined,
       verify: lock === undefined ? undefined : verifyWith(lock, this.#log),
       verifyUnreachable: mode === "open" ? "accept" : "refuse",

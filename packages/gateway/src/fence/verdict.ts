@@ -63,7 +63,10 @@ export type Accepted = {
   readonly created: boolean;
   /** There is no document now: after a delete, or a seal of something absent. */
   readonly deleted: boolean;
-  /** JSON text of the document, for patch and seal (null when there is none); undefined for put and delete. */
+  /**
+   * JSON text of the document, for patch and seal (null when there is none); undefined for put and
+   * delete, and where what was sealed is larger than a statement for several writes may answer.
+   */
   readonly value?: string | null | undefined;
 };
 
@@ -104,6 +107,8 @@ export type DocumentTooLarge = {
   readonly bytes: number;
   readonly limitBytes: number;
 };
+/** What a transaction would show of the resources that it seals. */
+export type AnswerTooLarge = { readonly kind: "answer_too_large"; readonly resource: string };
 /** The lock never issued this token: it is forged or corrupt. */
 type TokenUnissued = { readonly kind: "token_unissued"; readonly resource: string; readonly presentedToken: Token };
 /** The token would raise the fence, and the lock's nodes could not be asked. Not applied. */
@@ -154,6 +159,7 @@ export type Refused =
   | NotFound
   | ValueRejected
   | DocumentTooLarge
+  | AnswerTooLarge
   | TokenUnissued
   | VerificationUnavailable
   | Contention;

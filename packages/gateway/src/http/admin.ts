@@ -167,7 +167,7 @@ async function fenceOf(store: FencedStore, resource: string): Promise<FenceView 
   if (result.kind === "unknown_resource") return undefined;
   if (result.kind === "unavailable") return unreachable;
   const { token, rev, holder, updatedAt, kind } = result;
-  return { token, rev, holder, updatedAt: updatedAt.getTime(), hasDocument: kind === "found" };
+  return { token, rev, holder, updatedAt: updatedAt.getTime(), hasDocument: kind !== "absent" };
 }
 
 async function historyOf(store: FencedStore, resource: string, limit: number): Promise<readonly HistoryRow[] | Trouble | undefined> {

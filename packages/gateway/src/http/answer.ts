@@ -4,7 +4,7 @@
 // again.
 import type { ServerResponse } from "node:http";
 import type { Accepted, Refused, Undecided, WriteOperation } from "../fence/verdict.js";
-import { endResponse } from "./connection-state.js";
+import { SLICE_BYTES, sendBody } from "./connection-state.js";
 import { notApplied, Problem } from "./problems.js";
 
 export const success = { ok: 200, created: 201, noContent: 204, notModified: 304 } as const;
@@ -22,12 +22,23 @@ export function formatETag(revision: number): string {
   return `"${revision}"`;
 }
 
+/** Text, or parts that are sent one after another: a document that several answers share is one. */
+type Body = string | readonly Buffer[];
+
 export class Answer {
   constructor(
     readonly status: number,
-    readonly body: string | undefined,
+    readonly body: Body | undefined,
     readonly stored: Stored = nothingStored,
   ) {}
+
+  /** Sent in its place where it has no room. */
+  shorter: Answer | Problem | undefined;
+
+  orElse(shorter: Answer | Problem | undefined): this {
+    this.shorter = shorter;
+    return this;
+  }
 }
 
 /** An answer without an end: whoever has begun it writes and ends it. */
@@ -53,13 +64,18 @@ export function sendAnswer(response: ServerResponse, answer: Answer, requestId: 
   if (rev !== undefined && rev > 0) headers.push("ETag", formatETag(rev));
   if (token !== undefined) headers.push("Fencing-Token", String(token));
   if (further !== undefined) headers.push(...further);
-  if (answer.body !== undefined) {
-    headers.push("Content-Type", "application/json", "Content-Length", String(Buffer.byteLength(answer.body)));
+  const body = typeof answer.body === "string" && answer.body.length > SLICE_BYTES ? [Buffer.from(answer.body)] : answer.body;
+  if (body !== undefined) {
+    headers.push("Content-Type", "application/json", "Content-Length", String(bytesOf(body)));
   } else if (answer.status === success.ok) {
     headers.push("Content-Length", "0");
   }
   response.writeHead(answer.status, headers);
-  endResponse(response, answer.body);
+  sendBody(response, body);
+}
+
+export function bytesOf(body: Body): number {
+  return typeof body === "string" ? Buffer.byteLength(body) : body.reduce((sum, part) => sum + part.length, 0);
 }
 
 /**
@@ -67,16 +83,33 @@ export function sendAnswer(response: ServerResponse, answer: Answer, requestId: 
  * a credential that may only write must not learn it from an empty patch.
  */
 export function receipt(accepted: Accepted, op: WriteOperation, mayRead: boolean): string {
-  const start = `{"resource":${JSON.stringify(accepted.resource)},"token":${accepted.token},"rev":${accepted.rev}`;
+  const start = receiptStart(accepted);
   const shown = op === "seal" || (op === "patch" && mayRead);
   return shown && accepted.value !== undefined ? `${start},"value":${accepted.value ?? "null"}}` : `${start}}`;
+}
+
+function receiptStart({ resource, token, rev }: Accepted): string {
+  return `{"resource":${JSON.stringify(resource)},"token":${token},"rev":${rev}`;
 }
 
 export function acceptedAnswer(accepted: Accepted, op: WriteOperation, mayRead: boolean): Answer {
   if (op === "delete") return new Answer(success.noContent, undefined, accepted);
   const status = accepted.created && op !== "seal" ? success.created : success.ok;
-  return new Answer(status, receipt(accepted, op, mayRead), accepted);
+  const shorter = op === "put" ? undefined : op === "seal" ? unread : new Answer(status, `${receiptStart(accepted)}}`, accepted);
+  return new Answer(status, receipt(accepted, op, mayRead), accepted).orElse(shorter);
 }
+
+/** The answer to a seal whose document was read by itself. */
+export function sealedAnswer(accepted: Accepted, document: Buffer): Answer {
+  return new Answer(success.ok, [Buffer.from(`${receiptStart(accepted)},"value":`), document, Buffer.from("}")], accepted);
+}
+
+/** A fence was raised, and what stood behind it then cannot be shown. */
+export const unread = new Problem(
+  "outcome_unknown",
+  "The fence was raised, and the document behind it could not be read or not be sent. Seal again.",
+  { outcome: "unknown" },
+);
 
 /** Every verdict but an accepted write, as its problem. */
 export function problemOf(verdict: Refused | Undecided): Problem {
@@ -101,6 +134,8 @@ export function problemOf(verdict: Refused | Undecided): Problem {
       const detail = `The document would have ${documentBytes} bytes; at most ${limitBytes} are stored.`;
       return new Problem(kind, detail, { resource, documentBytes, limitBytes });
     }
+    case "answer_too_large":
+      return new Problem(kind, details[kind], { resource: verdict.resource });
     case "token_unissued": {
       const { resource, presentedToken } = verdict;
       return new Problem("fencing_token_unissued", details[kind], { resource, presentedToken });
@@ -131,6 +166,7 @@ const details = {
   etag_mismatch: "The resource is not in the state the request insists on. The lease is still good: read again and retry.",
   sequence_out_of_order: "A write of this holder with the same or a higher sequence number was stored before.",
   not_found: "The resource has no document to change.",
+  answer_too_large: "The documents of the resources that this transaction seals are too large for one answer: seal fewer at a time.",
   token_unissued: "The lock never issued this token for this resource: it is forged or corrupt.",
   verification_unavailable: "This token would raise the fence, and too few of the lock's nodes answered whether it was issued.",
   contention:

@@ -106,13 +106,38 @@ export function mustStaySilent(socket: Socket): boolean {
   return unanswered > 1 || (unanswered === 1 && tracked[receiving]?.complete !== false);
 }
 
+/** What is handed to a socket at a time of a long answer, so that it can be seen to take it. */
+export const SLICE_BYTES = 64 * 1024;
+
+/** `body`: as text, or a long one as bytes. */
+export function sendBody(response: ServerResponse, body: string | readonly Buffer[] | undefined): void {
+  if (typeof body !== "object") {
+    endResponse(response, body);
+    return;
+  }
+  const slices = slicesOf(body);
+  const goOn = (): void => {
+    for (let slice = slices.next(); slice.done !== true; slice = slices.next()) {
+      if (response.write(slice.value)) continue;
+      response.once("drain", goOn);
+      return;
+    }
+    endResponse(response, undefined);
+  };
+  goOn();
+}
+
+function* slicesOf(body: readonly Buffer[]): Generator<Buffer, undefined> {
+  for (const part of body) for (let at = 0; at < part.length; at += SLICE_BYTES) yield part.subarray(at, at + SLICE_BYTES);
+}
+
 /**
  * Ends the last answer of a connection only after the client has sent its whole request
  * (half-close): ending earlier resets the connection, and a client that is still writing fails
  * without having read the answer. The header with the length is already written, so for the client
  * the answer is complete. A client that was never told to continue is not waited for.
  */
-export function endResponse(response: ServerResponse, body: string | undefined): void {
+function endResponse(response: ServerResponse, body: string | undefined): void {
   const { req: request, shouldKeepAlive } = response;
   if (shouldKeepAlive || request.complete || !isBeingDiscarded(request)) {
     response.end(body);

@@ -7,13 +7,14 @@ import type { FencedStore } from "../fenced-store.js";
 import { type Log, levelOf, traceOf } from "../observe/log.js";
 import type { Metrics } from "../observe/metrics.js";
 import { tracing } from "../store/spans.js";
-import { type Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
+import { Answer, beginStream, EventStream, sendAnswer } from "./answer.js";
 import type { Authenticator } from "./auth.js";
 import { awaitsContinue, type Bodies, discardRest } from "./body.js";
 import { beginWork, canBeAnswered, endWork, itsTurn, markEnding } from "./connection-state.js";
 import { type Action, noPrincipal, type Principal } from "./names.js";
 import { notApplied, Problem, type ProblemCode, sendProblem } from "./problems.js";
 import { hostFault, type NamedPath, RequestContext, readTarget, tooManyHeaders } from "./request.js";
+import { noRoom, type Sending } from "./sending.js";
 
 /** What the gateway gives to those who answer its requests. */
 export interface Serving {
@@ -22,6 +23,7 @@ export interface Serving {
   readonly authenticator: Authenticator;
   readonly rateLimit: RateLimit;
   readonly bodies: Bodies;
+  readonly sending: Sending;
   readonly bodyLimitBytes: number;
   readonly maxRequests: number;
   readonly log: Log;
@@ -100,6 +102,7 @@ export class Dispatcher {
       if (result instanceof EventStream) response.once("close", () => endWork(request));
       else endWork(request);
       this.#serving.bodies.shares.give(context.principal.id, context.heldBytes);
+      if (context.held !== undefined) this.#serving.sending.leave(context.held);
       this.#inFlight -= 1;
       if (this.#inFlight === 0) this.#onIdle?.();
     }
@@ -136,9 +139,17 @@ export class Dispatcher {
     return context.span === undefined ? handler(context, this.#serving) : context.span.within(() => handler(context, this.#serving));
   }
 
-  #finish(route: string, context: RequestContext, result: Result): void {
+  /** The answer, or what is sent where there is no room for it: of what is done already less, and never a refusal (G3). */
+  #withRoom({ request, principal, held }: RequestContext, answer: Answer): Answer | Problem {
+    const { body, shorter = request.method === "GET" ? noRoom : answer } = answer;
+    if (held !== undefined || body === undefined || this.#serving.sending.hasRoom(principal.id, body.length)) return answer;
+    return shorter;
+  }
+
+  #finish(route: string, context: RequestContext, given: Result): void {
     const { request, response, requestId } = context;
-    const { log, metrics, refusals } = this.#serving;
+    const { log, metrics, refusals, sending } = this.#serving;
+    const result = given instanceof Answer ? this.#withRoom(context, given) : given;
     const neverToldToGoOn = awaitsContinue.has(request);
     if (this.#state !== "open") markEnding(request.socket);
     if (this.#state !== "open" || neverToldToGoOn) response.shouldKeepAlive = false;
@@ -146,6 +157,9 @@ export class Dispatcher {
     if (result instanceof Problem) sendProblem(response, result, requestId);
     else if (result instanceof EventStream) beginStream(response, result, requestId);
     else sendAnswer(response, result, requestId);
+    const { held } = context;
+    context.held = undefined;
+    if (!(result instanceof EventStream)) sending.sent(response, context.principal.id, held);
     const outcome = result instanceof Problem ? result.code : "ok";
     const facts = result instanceof Problem ? result.facts : noFacts;
     if (result instanceof Problem) noteRefused(refusals, result, context);

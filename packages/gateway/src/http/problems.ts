@@ -2,7 +2,7 @@
 // is written to the wire (RFC 9457). No other file knows the status of a refusal. A code never
 // changes its status, and where one status stands for two client reactions, the codes differ.
 import type { ServerResponse } from "node:http";
-import { endResponse } from "./connection-state.js";
+import { sendBody } from "./connection-state.js";
 
 /** Status, title, and the headers that say more, besides the id of the request. */
 const problems = {
@@ -26,6 +26,7 @@ const problems = {
   etag_mismatch: [412, "The resource has changed", "ETag"],
   body_too_large: [413, "The body is too large"],
   document_too_large: [413, "The document would be too large"],
+  answer_too_large: [413, "The answer would be too large"],
   media_type_unsupported: [415, "The media type is not supported", "Accept-Encoding", "Accept-Patch"],
   expectation_failed: [417, "The expectation cannot be met"],
   fencing_token_required: [428, "A fencing token is required"],
@@ -127,7 +128,7 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
   const headers = problemHeaders(problem, body);
   headers["X-Request-Id"] = requestId;
   response.writeHead(problem.status, headers);
-  endResponse(response, body);
+  sendBody(response, body);
 }
 
 /** The same answer as bytes, for a connection whose bytes never became a request. */

@@ -1,23 +1,45 @@
 // Reads: one resource, pages of resources, the history of one, the state of a fence, and what was
 // refused. They raise no fence.
 import { MAX_NAME_BYTES } from "../fence/verdict.js";
-import type { ReadResult, ResourceState } from "../fenced-store.js";
+import type { ListResult, ResourceState, WholeResult } from "../fenced-store.js";
 import { Answer, problemOf, success } from "./answer.js";
-import type { Handler } from "./dispatcher.js";
+import type { Handler, Serving } from "./dispatcher.js";
 import { allows, characterFault } from "./names.js";
 import { Problem } from "./problems.js";
 import { parseQuery, parseReadCondition, pathOf, type RequestContext } from "./request.js";
 import { historyQuery, listQuery, refusedQuery } from "./schemas.js";
+import { noRoom } from "./sending.js";
 
-export const readDocument: Handler = async (context, { store }) => {
+export const readDocument: Handler = async (context, serving) => {
   const known = parseReadCondition(context.headers);
   if (known instanceof Problem) return known;
-  const result = await store.read(context.resource);
-  if (result.kind !== "found") return withoutDocument(result);
-  return known?.(result.rev) ? new Answer(success.notModified, undefined, result) : new Answer(success.ok, result.value, result);
+  const result = await serving.store.read(context.resource);
+  if (result.kind !== "found" && result.kind !== "large") return withoutDocument(result);
+  if (known?.(result.rev)) return new Answer(success.notModified, undefined, result);
+  if (result.kind === "found") return new Answer(success.ok, result.value, result);
+  const whole = await readLarge(context, serving, result);
+  if (whole instanceof Problem) return whole;
+  return whole.kind === "found" ? new Answer(success.ok, [whole.value], whole) : withoutDocument(whole);
 };
 
-function withoutDocument(result: Exclude<ReadResult, { kind: "found" }>): Problem {
+/** All who want this revision get the same bytes. It may be a later one. */
+export async function readLarge(
+  context: RequestContext,
+  { sending, store }: Serving,
+  { resource, rev, token }: { readonly resource: string; readonly rev: number; readonly token: number },
+): Promise<WholeResult | Problem> {
+  const wanted = { caller: context.principal.id, key: `${rev} ${token} ${resource}` };
+  const read = await sending.read(
+    wanted,
+    () => store.readWhole(resource),
+    (result) => (result.kind === "found" ? result.value.length : 0),
+  );
+  if (read === undefined) return noRoom;
+  context.held = read.held;
+  return read.result;
+}
+
+function withoutDocument(result: Exclude<WholeResult, { kind: "found" }>): Problem {
   switch (result.kind) {
     case "absent": {
       const { resource, token: currentToken } = result;
@@ -33,22 +55,32 @@ function withoutDocument(result: Exclude<ReadResult, { kind: "found" }>): Proble
 /** The fence and its holder, also where there is no document. */
 export const readFence: Handler = async ({ resource }, { store }) => {
   const result = await store.read(resource);
-  if (result.kind !== "found" && result.kind !== "absent") return withoutDocument(result);
+  if (!("rev" in result)) return withoutDocument(result);
   return new Answer(success.ok, itemText({ ...result, value: undefined }), { token: result.token });
 };
 
-export const listResources: Handler = async (context, { store }) => {
+export const listResources: Handler = async (context, { store, sending }) => {
   const query = parseQuery(pathOf(context.request), listQuery);
   if (query instanceof Problem) return query;
   const refused = prefixFault(context, query.prefix);
   if (refused !== undefined) return refused;
   const cursor = query.cursor === undefined ? undefined : Buffer.from(query.cursor, "base64url").toString("utf8");
-  const result = await store.list({ ...query, cursor });
+  const request = { ...query, cursor };
+  const read = await (query.include === "fences"
+    ? { held: undefined, result: await store.list(request) }
+    : sending.read({ caller: context.principal.id }, () => store.list(request), lengthOf));
+  if (read === undefined) return noRoom;
+  const { held, result } = read;
+  context.held = held;
   if (result.kind === "unavailable") return problemOf(result);
   const next = result.nextCursor === null ? null : Buffer.from(result.nextCursor).toString("base64url");
   const torn = result.snapshot === false ? ',"snapshot":false' : "";
   return new Answer(success.ok, `{"items":[${result.items.map(itemText).join(",")}],"nextCursor":${JSON.stringify(next)}${torn}}`);
 };
+
+function lengthOf(page: ListResult): number {
+  return page.kind === "page" ? page.items.reduce((sum, { value = "" }) => sum + value.length, 0) : 0;
+}
 
 /** Why this caller may not look at names with this prefix. */
 function prefixFault(context: RequestContext, prefix: string): Problem | undefined {

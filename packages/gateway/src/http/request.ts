@@ -7,6 +7,7 @@ import type { RequestSpan } from "../store/spans.js";
 import { formatETag } from "./answer.js";
 import { type Action, authorize, noPrincipal, type Principal, parseResourceName } from "./names.js";
 import { Problem } from "./problems.js";
+import type { Held } from "./sending.js";
 
 export class RequestContext {
   readonly startedAt = performance.now();
@@ -16,6 +17,8 @@ export class RequestContext {
   principal: Principal = noPrincipal;
   /** Bytes of the body that count against the budget of the process until the answer is sent. */
   heldBytes = 0;
+  /** What the answer is made of, where it counts before it is sent. */
+  held: Held | undefined;
   /** What the request is about: empty until that is known. */
   resource = "";
   token: number | undefined;

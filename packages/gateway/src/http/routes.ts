@@ -143,7 +143,7 @@ export const operations: readonly Operation[] = [
     headers: ["SharedFencingToken"],
     body: { mediaTypes: mediaTypes.document, schema: schemas.transactionRequest },
     answers: { 200: schemas.transactionReceipt },
-    problems: ["resource_name_invalid", ...fenced, "etag_mismatch", "not_found"],
+    problems: ["resource_name_invalid", ...fenced, "etag_mismatch", "not_found", "answer_too_large"],
   },
   {
     method: "GET",

@@ -20,20 +20,28 @@ export class Shares {
     return this.#held;
   }
 
-  tryTake(caller: string, amount: number, isSmall: boolean): boolean {
+  hasRoom(caller: string, amount: number, isSmall: boolean): boolean {
     const left = this.#limit - this.#held - amount;
     const held = (this.#heldBy.get(caller) ?? 0) + amount;
-    if (left < 0 || held > left * (isSmall ? 4 : 2)) return false;
-    this.#held += amount;
-    this.#heldBy.set(caller, held);
+    return left >= 0 && held <= left * (isSmall ? 4 : 2);
+  }
+
+  tryTake(caller: string, amount: number, isSmall: boolean): boolean {
+    if (!this.hasRoom(caller, amount, isSmall)) return false;
+    this.take(caller, amount);
     return true;
   }
 
-  give(caller: string, amount: number): void {
+  /** Also where there is no room: it is there already. */
+  take(caller: string, amount: number): void {
     if (amount === 0) return;
-    const held = (this.#heldBy.get(caller) ?? 0) - amount;
-    this.#held -= amount;
+    const held = (this.#heldBy.get(caller) ?? 0) + amount;
+    this.#held += amount;
     if (held === 0) this.#heldBy.delete(caller);
     else this.#heldBy.set(caller, held);
+  }
+
+  give(caller: string, amount: number): void {
+    this.take(caller, -amount);
   }
 }

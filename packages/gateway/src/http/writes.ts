@@ -3,14 +3,23 @@
 // an answer. Everything that can be refused without the body is refused before the body is read.
 import type { z } from "zod";
 import { elementsOf, membersOf } from "../fence/json.js";
-import { type Expected, MAX_OPERATIONS, type TransactionVerdict, type WriteOperation, type WriteRequest } from "../fence/verdict.js";
-import { Answer, acceptedAnswer, problemOf, receipt, success } from "./answer.js";
+import {
+  type Accepted,
+  type Expected,
+  MAX_OPERATIONS,
+  type TransactionVerdict,
+  type WriteOperation,
+  type WriteRequest,
+} from "../fence/verdict.js";
+import { Answer, acceptedAnswer, problemOf, receipt, sealedAnswer, success, unread } from "./answer.js";
 import { readJson, readText } from "./body.js";
-import type { Handler } from "./dispatcher.js";
+import type { Handler, Serving } from "./dispatcher.js";
 import { allows, authorize, checkResourceName } from "./names.js";
 import { Problem } from "./problems.js";
+import { readLarge } from "./reads.js";
 import { type PresentedToken, parseFencingToken, parseIfMatch, parseWriteCondition, type RequestContext } from "./request.js";
 import { fenceChange, firstIssue, operation as operationSchema } from "./schemas.js";
+import { noRoom } from "./sending.js";
 
 function handlerOf(op: WriteOperation): Handler {
   return async (context, serving) => {
@@ -25,10 +34,19 @@ function handlerOf(op: WriteOperation): Handler {
       return new Problem("precondition_unsupported", "A seal changes no document, so it takes no If-Match or If-None-Match.");
     const value = op === "put" || op === "patch" ? await readText(context, op === "put" ? "document" : "merge_patch", serving) : undefined;
     if (value instanceof Problem) return value;
+    if ((op === "patch" || op === "seal") && !serving.sending.hasRoom(principal.id, 1)) return noRoom;
     const verdict = await serving.store.write({ op, resource, token, seq, expected, value, holder: principal.id });
     serving.metrics.writeDone(op, verdict.kind);
+    if (op === "seal" && verdict.kind === "accepted" && verdict.value === undefined) return await showSealed(context, serving, verdict);
     return verdict.kind === "accepted" ? acceptedAnswer(verdict, op, allows(principal, "read", resource)) : problemOf(verdict);
   };
+}
+
+/** The document behind the fence, if nothing has been written since; otherwise nobody knows which one it was. */
+async function showSealed(context: RequestContext, serving: Serving, sealed: Accepted): Promise<Answer | Problem> {
+  const whole = await readLarge(context, serving, sealed);
+  if (whole instanceof Problem || whole.kind !== "found" || whole.rev !== sealed.rev || whole.token !== sealed.token) return unread;
+  return sealedAnswer(sealed, whole.value);
 }
 
 export const putDocument = handlerOf("put");
@@ -73,14 +91,23 @@ export const transact: Handler = async (context, serving) => {
     const forbidden = authorize(principal, op === "seal" ? "seal" : "write", resource);
     if (forbidden !== undefined) return new Problem(forbidden.code, forbidden.detail, { resource, operation: index });
   }
+  if (!serving.sending.hasRoom(principal.id, 1)) return noRoom;
   const verdict = await serving.store.transaction({ operations });
   for (const { op } of operations) serving.metrics.writeDone(op, verdict.kind === "committed" ? "accepted" : `transaction_${verdict.kind}`);
   if (verdict.kind === "refused") return firstRefusal(verdict, operations);
   if (verdict.kind !== "committed") return problemOf(verdict);
-  const results = verdict.results.map((accepted, index) =>
-    receipt(accepted, operations[index]?.op ?? "put", allows(principal, "read", accepted.resource)),
-  );
-  return new Answer(success.ok, `{"results":[${results.join(",")}]}`);
+  const answerOf = (show: (accepted: Accepted, op: WriteOperation) => string): string =>
+    `{"results":[${verdict.results.map((accepted, index) => show(accepted, operations[index]?.op ?? "put")).join(",")}]}`;
+  const full = answerOf((accepted, op) => receipt(accepted, op, allows(principal, "read", accepted.resource)));
+  const has = (op: WriteOperation): boolean => operations.some((operation) => operation.op === op);
+  if (has("seal")) return new Answer(success.ok, full).orElse(unread);
+  const shorter = has("patch")
+    ? new Answer(
+        success.ok,
+        answerOf((accepted) => receipt(accepted, "put", false)),
+      )
+    : undefined;
+  return new Answer(success.ok, full).orElse(shorter);
 };
 
 /** The token for all operations that have none of their own. */

@@ -9,6 +9,7 @@ export interface Sources {
   readonly stats: () => StoreStats | undefined;
   readonly requestsInFlight: () => number;
   readonly bodyBytesHeld: () => number;
+  readonly answerBytesHeld: () => number;
 }
 
 const operations: readonly WriteOperation[] = ["put", "patch", "delete", "seal"];
@@ -37,7 +38,7 @@ export class Metrics {
   readonly #retries = this.#counter("palisade_retried_rows_total", "Rows sent again after a race in the database", "code");
   readonly #connectionErrors = this.#counter("palisade_connection_errors_total", "Connections to Postgres that failed");
 
-  constructor({ stats, requestsInFlight, bodyBytesHeld }: Sources) {
+  constructor({ stats, requestsInFlight, bodyBytesHeld, answerBytesHeld }: Sources) {
     collectDefaultMetrics({ register: this.registry });
     // A counter that appears with its first event has not risen, for Prometheus: the first event
     // of what is worth an alert must count.
@@ -45,6 +46,7 @@ export class Metrics {
     this.#verifications.labels("unissued").inc(0);
     this.#gauge("palisade_requests_in_flight", "Requests being answered", requestsInFlight);
     this.#gauge("palisade_body_bytes_held", "Bytes of bodies of requests being answered", bodyBytesHeld);
+    this.#gauge("palisade_answer_bytes_held", "Bytes of answers that are being read or sent", answerBytesHeld);
     this.#gauge("palisade_queued_writes", "Writes waiting for a statement", () => stats()?.queuedWrites);
     this.#gauge("palisade_queued_bytes", "Bytes of writes waiting for a statement", () => stats()?.queuedBytes);
     this.#gauge("palisade_statements_in_flight", "Statements for writes under way", () => stats()?.statementsInFlight);

@@ -58,8 +58,14 @@ export type ReadResult =
   | (ResourceState & { readonly kind: "found"; readonly value: string })
   /** A fence without a document: deleted, or sealed and never written. */
   | (ResourceState & { readonly kind: "absent" })
+  /** A document that is too large to be read besides others: it is read by itself (`readWhole`). */
+  | (ResourceState & { readonly kind: "large" })
   | { readonly kind: "unknown_resource"; readonly resource: string }
   | Unavailable;
+/** The text in UTF-8. */
+export type WholeResult =
+  | Exclude<ReadResult, { kind: "found" | "large" }>
+  | (ResourceState & { readonly kind: "found"; readonly value: Buffer });
 
 const state = {
   resource: resources.resource,
@@ -71,6 +77,19 @@ const state = {
 };
 /** As text: parsed into a JavaScript value, 12345678901234567890 would lose digits. */
 const value = sql<string | null>`${resources.value}::text`;
+const { deleted } = resources;
+
+const SMALL_DOCUMENT_BYTES = 256 * 1024;
+
+/**
+ * A document as text, in SQL; null for a large one. What is large as it is stored is not even looked
+ * at, and what repeats itself is known by its text, which is made once.
+ */
+export const smallDocument = (column: string): string => `(
+    select it.text from (
+      select ${column}::text as text where pg_catalog.pg_column_size(${column}) <= ${SMALL_DOCUMENT_BYTES} offset 0
+    ) as it where pg_catalog.octet_length(it.text) <= ${SMALL_DOCUMENT_BYTES}
+  )`;
 
 // Reads of one resource. Those that wait while others are under way go together as one statement:
 // a statement each costs more than all else that a read does.
@@ -92,6 +111,7 @@ export class ResourceReads {
   readonly #pool: ReadPool;
   readonly #one: (resource: string, how?: "without the beat") => Promise<ReadResult>;
   readonly #several: (names: readonly string[]) => Promise<readonly ReadResult[]>;
+  readonly #whole: (resource: string, how?: "without the beat") => Promise<WholeResult>;
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiting>();
   readonly #wait: BoundedWait<Waiting>;
@@ -101,7 +121,7 @@ export class ResourceReads {
   /** `maxWaitMs`: how long a read waits for those under way; they may be slow, and not fail. */
   constructor(pool: ReadPool, maxWaitMs: number, restoreCheck?: Pick<RestoreCheck, "least">) {
     this.#pool = pool;
-    [this.#one, this.#several] = statementsOn(pool, restoreCheck);
+    [this.#one, this.#several, this.#whole] = statementsOn(pool, restoreCheck);
     const limits = { maxAccepted: Number.POSITIVE_INFINITY, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
     this.#wait = new BoundedWait(limits, (read, why) => this.#taken(read).settle(why));
   }
@@ -118,6 +138,11 @@ export class ResourceReads {
       this.#waiting.add(read);
       this.#wait.accept(read);
     });
+  }
+
+  /** However large its document is. Whoever asks bounds how many are read at once. */
+  readWhole(resource: string, how: "with others" | "alone"): Promise<WholeResult> {
+    return this.#whole(resource, how === "alone" ? "without the beat" : undefined);
   }
 
   #taken(read: Waiting): Waiting {
@@ -174,33 +199,44 @@ export class ResourceReads {
  * nothing where it failed.
  */
 function statementsOn(pool: ReadPool, restoreCheck: Pick<RestoreCheck, "least"> | undefined) {
-  const rows = () => pool.db.select({ ...state, value }).from(resources);
+  const small = sql<string | null>`${sql.raw(smallDocument("resources.value"))}`;
+  const rows = (document: typeof value) => pool.db.select({ ...state, value: document, deleted }).from(resources);
   const beat = sql.placeholder("beat");
   const demand = restoreCheck && sql`case when ${sql.raw(BEAT)} >= ${beat}::bigint then true else palisade.demand_beat(${beat}) end`;
   const named = eq(resources.resource, sql.placeholder("resource"));
-  const one = rows().where(and(named, demand)).prepare("palisade-read");
-  const oneOfWorker = rows().where(named).prepare("palisade-read-of-worker");
-  const many = rows()
+  const one = rows(small).where(and(named, demand)).prepare("palisade-read");
+  const oneOfWorker = rows(small).where(named).prepare("palisade-read-of-worker");
+  const many = rows(small)
     .where(and(sql`${resources.resource} = any(${sql.placeholder("names")}::text[])`, demand))
     .prepare("palisade-read-several");
+  const whole = rows(value).where(and(named, demand)).prepare("palisade-read-whole");
+  const wholeOfWorker = rows(value).where(named).prepare("palisade-read-whole-of-worker");
   type Row = Awaited<ReturnType<typeof one.execute>>[number];
   const resultOf = (resource: string, row: Row | undefined): ReadResult => {
     if (row === undefined) return { kind: "unknown_resource", resource };
-    const { value: text, ...rest } = row;
-    return text === null ? { kind: "absent", ...rest } : { kind: "found", ...rest, value: text };
+    const { value: text, deleted: isDeleted, ...rest } = row;
+    if (text !== null) return { kind: "found", ...rest, value: text };
+    return { kind: isDeleted ? "absent" : "large", ...rest };
   };
-  return [
-    (resource: string, how?: "without the beat") => {
-      const statement = how === undefined ? one : oneOfWorker;
-      return pool.read(async (): Promise<ReadResult> => {
-        return resultOf(resource, (await statement.execute({ resource, beat: restoreCheck?.least }))[0]);
+  const readBy =
+    (statement: typeof one, ofWorker: typeof oneOfWorker) =>
+    (resource: string, how?: "without the beat"): Promise<ReadResult> =>
+      pool.read(async () => {
+        const [row] = await (how === undefined ? statement : ofWorker).execute({ resource, beat: restoreCheck?.least });
+        return resultOf(resource, row);
       });
-    },
+  const readWhole = readBy(whole, wholeOfWorker);
+  return [
+    readBy(one, oneOfWorker),
     async (names: readonly string[]): Promise<readonly ReadResult[]> => {
       const found = await pool.read(
         async () => new Map((await many.execute({ names, beat: restoreCheck?.least })).map((row) => [row.resource, row])),
       );
       return "kind" in found ? [] : names.map((name) => resultOf(name, found.get(name)));
+    },
+    async (resource: string, how?: "without the beat"): Promise<WholeResult> => {
+      const result = await readWhole(resource, how);
+      return result.kind === "found" ? { ...result, value: Buffer.from(result.value) } : (result as WholeResult);
     },
   ] as const;
 }
@@ -232,38 +268,77 @@ export type ListResult =
   | Unavailable;
 
 const MAX_PAGE_BYTES = 4_000_000;
-/**
- * Documents are fetched in steps, so that a page of large ones ends before all of them are in
- * memory.
- */
+/** So that Postgres measures no more documents than that for a page of few. */
 const DOCUMENTS_PER_STEP = 32;
 
 export async function listResources(pool: ReadPool, request: ListRequest): Promise<ListResult> {
-  const { limit, include = "fences" } = request;
+  const { limit, prefix = "", include = "fences", tombstones } = request;
   const items: ListItem[] = [];
   let bytes = 0;
   let after = request.cursor;
   for (;;) {
+    const where = and(range(prefix, after), tombstones === "include" ? undefined : eq(deleted, false));
     const wanted = limit - items.length;
     const step = include === "documents" ? Math.min(wanted, DOCUMENTS_PER_STEP) : wanted;
-    const rows = await pool.read((db) => {
-      const columns = include === "documents" ? { ...state, value } : { ...state, value: sql<string | null>`null` };
-      return db
-        .select(columns)
-        .from(resources)
-        .where(and(range(request.prefix ?? "", after), request.tombstones === "include" ? undefined : eq(resources.deleted, false)))
-        .orderBy(asc(resources.resource))
-        .limit(step + 1);
-    });
+    const rows = await pool.read((db) =>
+      include === "documents" ? documentsOf(db, { where, limit: step + 1, bytes }) : fencesOf(db, { where, limit: step + 1 }),
+    );
     if ("kind" in rows) return rows;
-    for (const { value: text, ...rest } of rows.slice(0, step)) {
+    // A step begins only where there is more, so that none means: no more of them on this page.
+    const there = Number(rows[0]?.there ?? items.length);
+    for (const { value: text, there: _there, bytesToHere, ...rest } of rows.slice(0, step)) {
       items.push(text === null ? rest : { ...rest, value: text });
-      bytes += text?.length ?? 0;
+      bytes = Number(bytesToHere);
     }
     after = items.at(-1)?.resource;
-    if (rows.length <= step) return { kind: "page", items, nextCursor: null };
-    if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return { kind: "page", items, nextCursor: after ?? null };
+    if (rows.length < there || (there > step && items.length >= limit)) return { kind: "page", items, nextCursor: after ?? null };
+    if (there <= step) return { kind: "page", items, nextCursor: null };
   }
+}
+
+interface Part {
+  readonly where: SQL | undefined;
+  readonly limit: number;
+}
+
+async function fencesOf(db: ReadPool["db"], { where, limit }: Part) {
+  const rows = await db.select(state).from(resources).where(where).orderBy(asc(resources.resource)).limit(limit);
+  return rows.map((row) => ({ ...row, value: null, there: rows.length, bytesToHere: 0 }));
+}
+
+/** `bytes`: of those on the page already. The first one of a page is there however large it is. */
+async function documentsOf(db: ReadPool["db"], { where, limit, bytes }: Part & { readonly bytes: number }) {
+  const inOrder = asc(resources.resource);
+  const some = db
+    .select({ ...state, document: resources.value })
+    .from(resources)
+    .where(where)
+    .orderBy(inOrder)
+    .limit(limit)
+    .as("some");
+  const bytesToHere = sql<number>`sum(coalesce(octet_length(${some.document}::text), 0)) over (order by ${some.resource}) + ${bytes}::bigint`;
+  const measured = db
+    .select({
+      resource: some.resource,
+      token: some.token,
+      rev: some.rev,
+      seq: some.seq,
+      holder: some.holder,
+      updatedAt: some.updatedAt,
+      document: some.document,
+      there: sql<number>`count(*) over ()`.as("there"),
+      bytesToHere: bytesToHere.as("bytes_to_here"),
+      place: sql<number>`row_number() over (order by ${some.resource})`.as("place"),
+    })
+    .from(some)
+    .as("measured");
+  const { document, place, ...columns } = measured._.selectedFields;
+  const isFirst = bytes === 0 ? sql` or ${place} = 1` : sql``;
+  return await db
+    .select({ ...columns, value: sql<string | null>`${document}::text` })
+    .from(measured)
+    .where(sql`${measured.bytesToHere} <= ${MAX_PAGE_BYTES}${isFirst}`)
+    .orderBy(asc(measured.resource));
 }
 
 /**

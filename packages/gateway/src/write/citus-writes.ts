@@ -4,11 +4,22 @@
 // coordinator and ask every worker. A write is a transaction of one row, which its worker commits
 // without a second phase; only a transaction over several workers has one.
 import { type Failure, isRace } from "../fence/failure.js";
-import type { BoundStatement, Reply, Row, Run, WriteConnection } from "../store/write-connection.js";
+import { type BoundStatement, type Reply, type Row, type Run, StatementError, type WriteConnection } from "../store/write-connection.js";
 import { admits, type Explanation, type FencedRow, mayMakeRow, raiseIsAllowed, type StoredState } from "./condition.js";
 import { documentsOf, mergedRows } from "./patches.js";
 import type { FencedWrites, WritesForm } from "./plain-writes.js";
-import { answerColumns, arrayOf, effect, named, ONE_REQUEST, type QueuedRow, type Statement, valuesOf } from "./statement.js";
+import {
+  ANSWER_TOO_LARGE,
+  answerColumns,
+  arrayOf,
+  effect,
+  mostShownBytes,
+  named,
+  ONE_REQUEST,
+  type QueuedRow,
+  type Statement,
+  valuesOf,
+} from "./statement.js";
 
 const STATEMENT_TIMED_OUT = "57014";
 const NAME = "palisade-citus-write";
@@ -49,6 +60,12 @@ const upsertText = (form: WritesForm): string => `
 /** Made for a batch, before anybody knew that the tables are distributed: each of its writes goes by itself. */
 const oneByOne: Failure = { kind: "retry", code: "race", error: new Error("a write on Citus is one row") };
 
+const tooMuchShown: Failure = {
+  kind: "retry_alone",
+  code: ANSWER_TOO_LARGE,
+  error: new Error("the sealed documents are too large for one answer"),
+};
+
 export class CitusWrites implements FencedWrites {
   readonly #form: WritesForm;
   readonly #update: Statement;
@@ -69,10 +86,13 @@ export class CitusWrites implements FencedWrites {
   all(connection: WriteConnection, rows: readonly FencedRow[]): Promise<Reply> {
     return connection.transaction(NAME, async (run) => {
       const accepted: Row[] = [];
+      let shown = 0;
       for (const row of rows) {
         const written = await this.#write(run, row, false);
         if (written === undefined) return undefined;
         accepted.push(...written);
+        if (row.request.op === "seal") for (const [, , , , document] of written) shown += String(document ?? "").length;
+        if (shown > mostShownBytes(this.#form.documentLimitBytes)) throw new StatementError(tooMuchShown);
       }
       return accepted;
     });

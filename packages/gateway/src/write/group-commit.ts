@@ -252,7 +252,8 @@ function afterLastTry(resource: string, { code, cause }: Retry): WriteOutcome {
 export function acceptedOf({ op, resource, token }: WriteRequest, row: Row, later = 0): Accepted {
   const [, newest, born, deleted, value] = row;
   const rev = Number(newest) - later;
-  const shown = op === "patch" || op === "seal" ? { value: value as string | null } : {};
+  const isShown = op === "patch" || (op === "seal" && (value !== null || deleted === true));
+  const shown = isShown ? { value: value as string | null } : {};
   return {
     kind: "accepted",
     resource,

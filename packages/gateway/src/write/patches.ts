@@ -15,7 +15,7 @@ const READ = named(
 );
 
 /** Of the documents that are read at a time, and of all that one transaction makes. */
-const PATCHED_BYTES = 256 * 1024 * 1024;
+const PATCHED_BYTES = 64 * 1024 * 1024;
 /** After merging so large a document, what else waits has its turn. */
 const LARGE_BYTES = 1024 * 1024;
 

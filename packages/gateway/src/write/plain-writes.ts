@@ -24,10 +24,7 @@ export interface FencedWrites extends Enquiry {
 }
 
 /** What a store writes its rows by. */
-export interface WritesForm extends Pick<StatementForm, "history" | "durability"> {
-  /** Of the document that a patch makes. */
-  readonly documentLimitBytes: number;
-}
+export type WritesForm = Pick<StatementForm, "history" | "durability" | "documentLimitBytes">;
 
 // What is asked after the statement has refused: one line per resource.
 const explain = (durability: Durability): Statement =>

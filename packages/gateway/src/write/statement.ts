@@ -9,6 +9,7 @@
 // whole in a database that was restored: a fence may be missing there (G7).
 import { createHash } from "node:crypto";
 import type { Expected } from "../fence/verdict.js";
+import { smallDocument } from "../store/reads.js";
 import { beatDemand, durabilityDemand } from "../store/session.js";
 import { admits, type FencedRow, passes, raiseIsAllowed } from "./condition.js";
 
@@ -33,6 +34,8 @@ export interface StatementForm {
   readonly scope: "each" | "all" | "one";
   readonly history: "off" | "on";
   readonly durability: "local" | "sync";
+  /** Of a document that is stored. */
+  readonly documentLimitBytes: number;
 }
 
 export interface Statement {
@@ -106,8 +109,21 @@ const update = (form: StatementForm): string => `
     and ${admits("stored", "request")}
     and ${isFit(form)}`;
 
-export const answerColumns = `stored.resource, stored.rev, stored.born, stored.deleted,
-    case when stored.op = 'seal' then stored.value::text end as value`;
+const sealedColumns = (document: string): string => `stored.resource, stored.rev, stored.born, stored.deleted,
+    case when stored.op = 'seal' then ${document} end as value`;
+
+/** With what a seal shows, however large: for a statement of one row. */
+export const answerColumns = sealedColumns("stored.value::text");
+
+/**
+ * Of many rows none shows a large document: who has sealed it reads it by itself. Those of a
+ * transaction are measured together before any is made text.
+ */
+const answered = ({ scope }: StatementForm): string => sealedColumns(scope === "all" ? "stored.value" : smallDocument("stored.value"));
+
+/** Of all documents that one transaction shows; the largest has at most one and a half times as much as it came with. */
+export const mostShownBytes = (documentLimitBytes: number): number => 2 * documentLimitBytes;
+export const ANSWER_TOO_LARGE = "PLS12";
 
 const recorded = (form: StatementForm): string => `recorded as (
   insert into palisade.history (rev, token, seq, written_at, resource, op, holder)
@@ -132,16 +148,16 @@ export function named(purpose: string, text: string): Statement {
 function textOf(form: StatementForm): string {
   const { rows, scope, history } = form;
   const write = rows === "any" ? upsert(form) : update(form);
-  if (scope !== "all" && history === "off") return `${write}\n  returning ${answerColumns}`;
+  if (scope !== "all" && history === "off") return `${write}\n  returning ${answered(form)}`;
   const parts = [
-    `written as (${write}\n  returning ${answerColumns}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
+    `written as (${write}\n  returning ${answered(form)}, stored.token, stored.seq, stored.op, stored.holder, stored.updated_at\n)`,
   ];
   if (history === "on") parts.push(recorded(form));
-  const first =
-    scope !== "all"
-      ? "resource"
-      : "case when count(*) over () = pg_catalog.cardinality($1::text[]) then resource else palisade.refuse_all() end";
-  return `with ${parts.join(", ")}\nselect ${first}, rev, born, deleted, value from written`;
+  if (scope !== "all") return `with ${parts.join(", ")}\nselect resource, rev, born, deleted, value from written`;
+  return `with ${parts.join(", ")}
+select case when count(*) over () < pg_catalog.cardinality($1::text[]) then palisade.refuse_all()
+    when sum(pg_catalog.octet_length(value::text)) over (rows unbounded preceding) > ${mostShownBytes(form.documentLimitBytes)} then palisade.refuse_answer()
+    else resource end, rev, born, deleted, value::text from written`;
 }
 
 /** The parameters of a single write, all but the beat. */

@@ -17,6 +17,7 @@ import type { Reply, Row, WriteConnection } from "../store/write-connection.js";
 import { explainRefused } from "./condition.js";
 import { acceptedOf } from "./group-commit.js";
 import type { FencedWrites } from "./plain-writes.js";
+import { ANSWER_TOO_LARGE } from "./statement.js";
 
 export interface TransactionParts {
   readonly line: Line;
@@ -82,6 +83,11 @@ export class Transactions {
     // Refused by the statement's own clause after a row was refused under its lock.
     if (code === "PLS05" || code === "PLS01") return await this.#explain(attempt);
     if (code === LOCK_TIMED_OUT) return { kind: "held", rows: await this.#heldRows(attempt) };
+    if (code === ANSWER_TOO_LARGE) {
+      const index = operations.findIndex(({ op }) => op === "seal");
+      const { resource = "" } = operations[index] ?? {};
+      return { kind: "refused", refusals: [{ index, refusal: { kind: "answer_too_large", resource } }] };
+    }
     if (error instanceof TooLarge) {
       const { refusal } = error;
       return { kind: "refused", refusals: [{ index: operations.findIndex(({ resource }) => resource === refusal.resource), refusal }] };

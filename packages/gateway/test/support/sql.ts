@@ -14,7 +14,7 @@ import { type Connect, expect, isOnCitus, uniqueName } from "./fixtures.js";
 export type Way = "any" | "known" | "any one" | "known one";
 export const ways: readonly Way[] = ["any", "known", "any one", "known one"];
 
-export const plainForm = { scope: "each", history: "off", durability: "local" } as const;
+export const plainForm = { scope: "each", history: "off", durability: "local", documentLimitBytes: 1_000_000 } as const;
 
 const isOne = (way: Way): boolean => way.endsWith("one");
 

@@ -1,5 +1,5 @@
 -- The tables and functions of the fenced store. SQLSTATEs: PLS01 stale token, PLS05 another operation of the transaction was refused, PLS07 a fence never falls by a
--- plain statement, PLS10 the database was restored.
+-- plain statement, PLS10 the database was restored, PLS12 a transaction would answer too much.
 -- Every function names its search path: an overload in a schema of the user's can fit a call better than the function of Postgres, which takes any type.
 create schema if not exists palisade;
 
@@ -92,6 +92,13 @@ create table palisade.recoveries (
 create function palisade.refuse_all() returns text language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   raise exception 'another operation of this transaction was refused' using errcode = 'PLS05';
+end
+$$;
+
+-- The same, where the documents that it seals are more than one answer may hold.
+create function palisade.refuse_answer() returns text language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception 'the documents that this transaction seals are too large for one answer' using errcode = 'PLS12';
 end
 $$;
 

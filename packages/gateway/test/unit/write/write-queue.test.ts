@@ -36,7 +36,7 @@ describe("a batch", () => {
     const all = () => [patch("a"), entry("b"), patch("c"), entry("d"), patch("e")];
     const queue = filled(all());
     expect([namesOf(queue.take()), namesOf(queue.take()), queue.hasWork]).toEqual([["b", "d"], ["a", "c", "e"], false]);
-    const large = filled(all(), { documentLimitBytes: 128 * 1024 * 1024 });
+    const large = filled(all(), { documentLimitBytes: 32 * 1024 * 1024 });
     expect([namesOf(large.take()), namesOf(large.take()), namesOf(large.take())]).toEqual([["b", "d"], ["a", "c"], ["e"]]);
     const turns = filled(
       ["a", "b"].flatMap((name) => [entry(name), patch(`p/${name}`)]),
