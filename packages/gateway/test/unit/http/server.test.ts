@@ -1,14 +1,16 @@
 // The two servers. However many probes come at once, they cost a few looks at the database and a few
 // lists of metrics, and none of their answers is older than its question. The prototypes that make
 // the API's fast do not show in its answers, so they are checked here.
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createAdminApp } from "../../../src/http/admin.js";
-import { Answer } from "../../../src/http/answer.js";
+import { Answer, EventStream } from "../../../src/http/answer.js";
 import { Bodies } from "../../../src/http/body.js";
+import { isIdle } from "../../../src/http/connection-state.js";
 import { Dispatcher, RateLimit, RefusalRing, RING_SIZE, type Serving } from "../../../src/http/dispatcher.js";
+import type { RequestContext } from "../../../src/http/request.js";
 import { httpClassesFor } from "../../../src/http/server.js";
 import { Shares } from "../../../src/http/shares.js";
 
@@ -97,6 +99,32 @@ test("G6 an answer that cannot be sent holds up no drain, and its body no budget
   await expect(ends[0]).rejects.toThrow(/Invalid character/);
   expect([dispatcher.inFlight, bodies.shares.held]).toEqual([0, 0]);
   await dispatcher.drain();
+  await new Promise((resolve) => api.close(resolve));
+});
+
+test("G6 a connection that an endless answer is sent on makes room for no other one, until that has ended", async () => {
+  const given = {
+    bodies: new Bodies(),
+    rateLimit: new RateLimit(0),
+    metrics: { requestDone: () => {} },
+    log: { isLevelEnabled: () => false },
+  };
+  const dispatcher = new Dispatcher(given as unknown as Serving);
+  const begun: { response: ServerResponse; socket: Socket }[] = [];
+  const handler = ({ request, response }: RequestContext) => {
+    begun.push({ response, socket: request.socket });
+    return new EventStream(() => void response.write(":\n\n"));
+  };
+  const api = createServer((request, response) => void dispatcher.serve({ name: "stream", isOpen: true, handler }, request, response));
+  await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
+  const answer = await fetch(`http://127.0.0.1:${(api.address() as AddressInfo).port}/`);
+  const [stream] = begun;
+  if (stream === undefined) throw new Error("no stream was begun");
+  expect(isIdle(stream.socket)).toBe(false);
+  stream.response.end();
+  await answer.text();
+  await vi.waitFor(() => expect(isIdle(stream.socket)).toBe(true), { timeout: 20_000 });
+  api.closeAllConnections();
   await new Promise((resolve) => api.close(resolve));
 });
 
