@@ -2,9 +2,10 @@
 // [--write] [--trace]. The exit code is 0 if every model has the verdict and the number of states that
 // models.md names.
 import { readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { Worker } from "node:worker_threads";
 import { allModels, tablePath } from "./checker/models.mjs";
-import { checkAll } from "./checker/threads.mjs";
 
 const { values: asked } = parseArgs({
   options: {
@@ -17,7 +18,7 @@ const { values: asked } = parseArgs({
 });
 const models = allModels().filter(({ name, onDemand }) => (asked.all || asked.only || !onDemand) && name.includes(asked.only ?? ""));
 
-/** @type {import("./checker/verdict.mjs").Found[]} */
+/** @type {import("./checker/worker.mjs").Found[]} */
 const findings = [];
 await checkAll(models, (found) => {
   findings.push(found);
@@ -31,13 +32,13 @@ else
   );
 if (findings.length === 0 || !findings.every(asExpected)) process.exitCode = 1;
 
-/** @param {import("./checker/verdict.mjs").Found} found */
+/** @param {import("./checker/worker.mjs").Found} found */
 function asExpected({ name, verdict, states }) {
   const model = models.find((one) => one.name === name);
   return verdict === model?.expected && (asked.write || states === model.states);
 }
 
-/** @param {import("./checker/verdict.mjs").Found} found */
+/** @param {import("./checker/worker.mjs").Found} found */
 function report(found) {
   const { name, verdict, states, seconds, trace } = found;
   console.log(
@@ -46,7 +47,7 @@ function report(found) {
   if (asked.trace || !asExpected(found)) for (const line of trace) console.log(`     ${line}`);
 }
 
-/** @param {(found: import("./checker/verdict.mjs").Found) => number} of */
+/** @param {(found: import("./checker/worker.mjs").Found) => number} of */
 function sum(of) {
   return findings.reduce((total, found) => total + of(found), 0);
 }
@@ -59,4 +60,46 @@ function keep() {
     const count = states.toLocaleString("en").replaceAll(",", " ");
     writeFileSync(tablePath, readFileSync(tablePath, "utf8").replace(row, `$1${count}$2`));
   }
+}
+
+// Shares models among threads, the largest first, so that none is left to run alone at the end.
+
+/**
+ * Resolves when all are done; rejects when a thread fails, which ends the others.
+ * @param {readonly import("./checker/models.mjs").Model[]} models
+ * @param {(found: import("./checker/worker.mjs").Found) => void} onFound
+ */
+async function checkAll(models, onFound) {
+  const queue = [...models].sort((a, b) => b.states - a.states);
+  const workers = Array.from(
+    { length: Math.min(availableParallelism(), queue.length) },
+    () => new Worker(new URL("checker/worker.mjs", import.meta.url)),
+  );
+  try {
+    await Promise.all(workers.map((worker) => drain(worker, queue, onFound)));
+  } finally {
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
+}
+
+/**
+ * @param {Worker} worker
+ * @param {import("./checker/models.mjs").Model[]} queue
+ * @param {(found: import("./checker/worker.mjs").Found) => void} onFound
+ * @returns {Promise<void>}
+ */
+function drain(worker, queue, onFound) {
+  return new Promise((resolve, reject) => {
+    const next = () => {
+      const model = queue.shift();
+      if (model === undefined) resolve();
+      else worker.postMessage(model);
+    };
+    worker.on("error", reject);
+    worker.on("message", (found) => {
+      onFound(found);
+      next();
+    });
+    next();
+  });
 }
