@@ -10,7 +10,7 @@ import type { LockNode, Reply } from "./protocol/node.js";
 /** Ballots by node; a node that has not answered yet has none. */
 export type Ballots<B> = readonly (B | undefined)[];
 
-export interface Round<B extends Ballot, Verdict extends string> {
+export interface Round<B extends Ballot, V extends string> {
   readonly question: RoundEvent["question"];
   readonly resources: readonly string[];
   /**
@@ -19,10 +19,13 @@ export interface Round<B extends Ballot, Verdict extends string> {
    * its token, and might help to issue it again (T2).
    */
   readonly epochs?: Ballots<string>;
-  /** Filled in as they arrive, also after the verdict. A node that has one already is not asked. */
+  /**
+   * Filled in as they arrive, also after the verdict. A node that has one already is not asked, and at
+   * least one has none: the verdict comes with a ballot.
+   */
   readonly ballots: (B | Unreachable | undefined)[];
   ask(node: LockNode): Reply<B | Unreachable>;
-  judge(ballots: Ballots<B | Unreachable>): Verdict | "open";
+  judge(ballots: Ballots<B | Unreachable>): V | "open";
   /**
    * Called with each ballot, also after the verdict: how many are still to come, and whose it is.
    */
@@ -40,7 +43,7 @@ export interface Voters {
  * ballot can change it. It sets no timer: every node answers within nodeTimeoutMs, if only with
  * `unreachable`, so the round ends by then.
  */
-export function askAll<B extends Ballot, Verdict extends string>({ nodes, inFlight }: Voters, round: Round<B, Verdict>): Promise<Verdict> {
+export function askAll<B extends Ballot, V extends string>({ nodes, inFlight }: Voters, round: Round<B, V>): Promise<V> {
   const { question, resources, ballots } = round;
   inFlight.begin();
   return new Promise((resolve, reject) => {
@@ -207,12 +210,14 @@ export function freeInMs(ballots: Ballots<GrantBallot | EpochMoved>, { quorum }:
   return remaining[missing - 1];
 }
 
+/** Of the nodes' expiry and of our own timers. */
+const GRANULARITY_MS = 2;
+
 /**
- * The drift allowance: by how much the clocks of client and nodes may differ over a ttl, and 2 ms
- * for the granularity of the nodes' expiry and of our own timers.
+ * The drift allowance: by how much the clocks of client and nodes may differ over a ttl, and the granularity.
  */
 export function driftMs(ttlMs: number, driftFactor: number): number {
-  return ttlMs * driftFactor + 2;
+  return ttlMs * driftFactor + GRANULARITY_MS;
 }
 
 /**
@@ -225,7 +230,7 @@ export function validityMs(ttlMs: number, driftFactor: number): number {
 
 /** The shortest ttl whose lease lasts so long. */
 export function neededTtlMs(lastsMs: number, driftFactor: number): number {
-  return (lastsMs + 2) / (1 - driftFactor);
+  return (lastsMs + GRANULARITY_MS) / (1 - driftFactor);
 }
 
 /** What must be left of a lease when it is granted: no work fits into less than a tenth of its ttl. */

@@ -59,7 +59,10 @@ export class RaiseCheck {
     return token <= known.fence ? "unverified" : "ask";
   }
 
-  /** Whether this process has seen the resource before, so that it most likely has a row. */
+  /**
+   * Whether the lock was asked about it or it was stored before, so that it most likely has a row: a write
+   * after the question may have been refused.
+   */
   knows(resource: string): boolean {
     return this.#known.has(resource);
   }

@@ -49,7 +49,6 @@ export interface Statement {
   readonly demandsBeat?: true;
 }
 
-// Requests come in the order of their names, so that two statements cannot deadlock.
 const REQUEST = "request(resource, token, seq, op, expected, holder, value, revisions, verified)";
 export const ONE_REQUEST = `(select $1::text, $2::bigint, $3::bigint, $4::text, $5::bigint, $6::text, $7::jsonb, $8::bigint, $9::boolean) as ${REQUEST}`;
 const REQUESTS = `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::bigint[], $9::boolean[]) as ${REQUEST}`;
@@ -60,7 +59,10 @@ const REQUESTS = `unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5:
 const requests = ({ scope }: StatementForm): string =>
   scope === "one" ? ONE_REQUEST : scope === "all" ? REQUESTS : `(select $10::jsonb[]) as replaced, ${REQUESTS}`;
 
-/** What an accepted request makes of the row. Citus sends on no case but searched ones. */
+/**
+ * What an accepted request makes of the row. op and expected are stored so that ON CONFLICT can see them, as
+ * `excluded`. Citus sends on no case but searched ones.
+ */
 export const effect = (request: "request" | "excluded") => `
     token = ${request}.token,
     seq = case when ${request}.token > stored.token then ${request}.seq else greatest(stored.seq, ${request}.seq) end,

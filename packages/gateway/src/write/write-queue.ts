@@ -196,8 +196,8 @@ export function bytesOf(request: WriteRequest): number {
 }
 
 /**
- * Any order will do if every gateway uses the same: two statements then lock their rows in the same
- * order.
+ * Any order will do if every gateway uses the same, and transactions as well (transaction.ts): two
+ * statements then lock their rows in the same order, and cannot deadlock.
  */
 function byResource(a: Entry, b: Entry): number {
   return a.request.resource < b.request.resource ? -1 : 1;

@@ -95,7 +95,7 @@ class Acquisition implements Voters {
       },
     });
     const reason = verdict === "no" ? "held" : "no_quorum";
-    this.#outcome = verdict === "yes" ? await this.#chooseToken() : this.#lose(reason, verdict);
+    this.#outcome = verdict === "yes" ? await this.#chooseToken() : this.#lose(reason, verdict === "epoch_moved");
     this.#publish();
     return this.#outcome;
   }
@@ -116,7 +116,7 @@ class Acquisition implements Voters {
     if (nodes < policy.quorum) {
       const verdict = await this.#sealRound(token);
       // "no": keys of this owner had run out, or were removed, before they could be sealed.
-      if (verdict !== "yes") return this.#lose(verdict === "no" ? "too_slow" : "no_quorum", verdict);
+      if (verdict !== "yes") return this.#lose(verdict === "no" ? "too_slow" : "no_quorum", verdict === "epoch_moved");
     }
     return this.#inTime(token);
   }
@@ -166,12 +166,12 @@ class Acquisition implements Voters {
     const startWallMs = this.#startWallMs;
     const lastsMs = validityMs(ttlMs, this.#policy.driftFactor);
     const leftMs = remainingMs(lastsMs, clock.monotonicMs() - startMonotonicMs, clock.wallMs() - startWallMs);
-    if (leftMs < minValidityMs(ttlMs)) return this.#lose("too_slow", "no", leftMs);
+    if (leftMs < minValidityMs(ttlMs)) return this.#lose("too_slow", false, leftMs);
     const granted = { resources, owner: this.#owner, token, ttlMs, startMonotonicMs, startWallMs, ticket: wait?.ticket };
     return { kind: "won", ...granted, nodes: this.nodes, ballots: this.#grants };
   }
 
-  #lose(reason: LossReason, verdict: Settled, leftMs?: number): Lost {
+  #lose(reason: LossReason, epochMoved: boolean, leftMs?: number): Lost {
     const ballots = castBallots(this.#grants);
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
     // Too slow: a quorum was kept from those that wait until now.
@@ -179,7 +179,7 @@ class Acquisition implements Voters {
     if (this.#wanted.wait === undefined) giveBack(this, given, this.#grants);
     else this.#onLate = giveBackAsAnswered(this, given, this.#grants);
     const seals = castBallots(this.#seals);
-    return { kind: "lost", reason, epochMoved: verdict === "epoch_moved", ballots, seals, grants, leftMs };
+    return { kind: "lost", reason, epochMoved, ballots, seals, grants, leftMs };
   }
 
   #publish(): void {

@@ -18,13 +18,13 @@ export type ReleaseVerdict = "free" | "unconfirmed" | "open";
  * `ticket`: the one that won it, if one did. `grants`: how the members answered, where they were
  * asked for it once and never again.
  */
-export type Released = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket"> & { readonly grants?: Ballots<Ballot> | undefined };
+export type Releasing = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket"> & { readonly grants?: Ballots<Ballot> | undefined };
 
 /**
  * A held lease, on all nodes: resolves when a quorum does not have it any more, or when too few can
  * be told. The next in the queue is told.
  */
-export async function releaseEverywhere(locker: LockerState, lease: Released, hold?: OpenSpan): Promise<Release> {
+export async function releaseEverywhere(locker: LockerState, lease: Releasing, hold?: OpenSpan): Promise<Release> {
   const { nodes, policy } = locker;
   const { resources, owner } = lease;
   const span = tracing.spans?.begin("release", lease, hold);
@@ -65,8 +65,8 @@ export function tallyReleases(ballots: Ballots<ReleaseBallot>, { size, quorum }:
 /**
  * After a lost acquisition: on every node that granted, and on every one that may still do so. Not
  * waited for: a node that cannot be told now is told when it comes back. Those that wait are told
- * only of a whole lock: a part is of no use. Sent before the next acquisition, which must not find
- * what is left of this one.
+ * only of a whole lock: what a minority had granted is of no use. Sent before the next acquisition,
+ * which must not find what is left of this one.
  */
 export function giveBack(voters: Voters, question: ReleaseQuestion, grants: Ballots<GrantBallot | EpochMoved>): void {
   releaseOn(voters, question, (i) => mayHaveGranted(grants[i]));

@@ -1,5 +1,6 @@
 // Asks the nodes to hold a lease longer. An extension never creates a key; a node that lost the key
-// gets it again (heal) only after a quorum confirmed the owner in this very round.
+// gets it again (heal) only after a quorum confirmed the owner in this very round. New members are
+// given it before they are asked (plant), for no longer than the lease lasts.
 import type { ExtendBallot } from "../protocol/ballot.js";
 import type { QuestionOf } from "../protocol/verbs.js";
 import { askAll, type Ballots, castBallots, noBallots, type QuorumRule, type Voters } from "../quorum.js";

@@ -103,8 +103,8 @@ export type ExtendBallot =
 
 /**
  * `absent`: the owner no longer had it there, which is no mistake of the caller, or never had it,
- * since the node could not be asked for it. `listeners`: how many processes waited there (the
- * highest over the resources), this process included.
+ * since the node could not be asked for it. `listeners`: how many tickets waited there (the
+ * highest over the resources), one of this process included.
  */
 export type ReleaseBallot =
   | { readonly kind: "released"; readonly node: string; readonly listeners: number }

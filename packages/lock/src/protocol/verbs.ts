@@ -92,7 +92,7 @@ export interface Wait {
 }
 
 export interface ReleaseQuestion extends Ownership {
-  /** Whether the first in the queue has it then. Not of an acquisition that gives back its part. */
+  /** Whether the first in the queue has it then. Not where an acquisition gives back what a minority granted. */
   readonly tells: boolean;
   /**
    * The name of the ticket that won the lease: a node that did not grant it may have it still, or
@@ -192,8 +192,8 @@ export const verbs = {
   }),
 
   /**
-   * Creates the key again where there is none; only after a quorum confirmed the owner in the same
-   * round.
+   * Creates the key again where there is none: after a quorum confirmed the owner in the same round, or,
+   * for no longer than the lease lasts, on nodes that became members since it was granted.
    */
   heal: verb<GrantQuestion & { readonly token: number }, ExtendBallot>({
     script: "heal",

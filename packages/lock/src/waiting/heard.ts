@@ -8,7 +8,10 @@ interface Ear {
   readonly isListening: boolean;
   /** The caller has a ticket in its queue, for all that is known. */
   readonly hasTicket: boolean;
-  /** What it told since it was asked: for how many ms it is reserved for another; 0: for this caller. */
+  /**
+   * What it told since it was asked: for how many ms it is reserved for another; 0: for this caller;
+   * undefined: nothing.
+   */
   readonly otherMs: number | undefined;
 }
 
@@ -66,7 +69,10 @@ function after(ear: Ear, news: News, node: number): Ear {
   return { ...ear, otherMs: news.otherMs, hasTicket: ear.hasTicket && news.otherMs > 0 };
 }
 
-/** Of what the nodes told until now. One alone may be late, with the lock held again on the others. */
+/**
+ * Of what the nodes told until now, those that told 0 ("for you") first. One alone may be late, with the
+ * lock held again on the others.
+ */
 function consequenceOf(heard: Heard, quorum: number): Consequence {
   const told = heard.flatMap(({ otherMs }) => otherMs ?? []).sort((a, b) => a - b);
   const quorumMs = told[quorum - 1];

@@ -107,8 +107,9 @@ export class AcquireCalls {
     };
   }
 
-  // First in this process: contends with other processes. Leaves the line: of callers that give up
-  // one after the other each would queue up anew, and the process would never have its turn.
+  // First in this process: contends with other processes. When it leaves the line, the next one inherits
+  // since when it waits: of callers that give up one after the other each would queue up anew, and
+  // the process would never have its turn.
   async #contend(line: string, request: LeaseRequest, budget: WaitBudget): Promise<HeldLease> {
     const { resources } = request;
     const { callers, clock, policy } = this.#locker;

@@ -56,7 +56,7 @@ export class WakeUp {
     this.#sinceMs = since?.sinceMs ?? Math.round(clock.wallMs() - (clock.monotonicMs() - beganAt));
     this.#hasAsked = since !== undefined;
     this.#listen();
-    onMembers.add(this.#moved);
+    onMembers.add(this.#onMembers);
   }
 
   /** The nodes are about to be asked. */
@@ -99,14 +99,14 @@ export class WakeUp {
     await this.#budget.sleep(Math.max(0, Math.min(forMs, news)));
   }
 
-  // Looks at one of the nodes, in turn, and returns when nobody holds it any more; when it was told
-  // to ask; when its ticket is gone; and in time for its tickets.
-  // Wakes at the earliest of four moments:
-  //   endsAt     its tickets are to be asked for again, and the part of a set to be kept again;
-  //   #askAt     it was told to ask (`#hear`);
-  //   freeAt     what was seen may be free by now; or #lookAt: what was told to be reserved for another;
-  //   routineAt  nothing was told for long.
-  // The first two end it, the others look.
+  // Sleeps until it is worth asking again. Wakes at the earliest of five moments:
+  //   endsAt     ends   its tickets, or the part that is kept of a set, are to be asked for again
+  //   #askAt     ends   it was told to ask (`#hear`)
+  //   #lookAt    looks  what was told to be reserved for another may be free by now; a set: ends
+  //   freeAt     looks  what was seen may be free by now
+  //   routineAt  looks  nothing was told for long
+  // A look is at one node, in turn. It ends the sleep where nobody holds the lock any more, or the
+  // ticket is gone.
   async #watch(lost: Lost): Promise<void> {
     const { clock, nodes, policy } = this.#locker;
     const isSet = this.#resources.length > 1;
@@ -171,7 +171,7 @@ export class WakeUp {
   /** `isUsed`: the caller has the lock, or another one of its process goes on in its stead. */
   stop(isUsed: boolean): void {
     const { inFlight, nodes, onMembers } = this.#locker;
-    onMembers.delete(this.#moved);
+    onMembers.delete(this.#onMembers);
     this.#stopListening();
     if (isUsed || !this.#hasAsked) return;
     const question = { resources: this.#resources, ticket: this.#ticket };
@@ -203,7 +203,7 @@ export class WakeUp {
   }
 
   /** Other nodes are members. What those that left would say does not count any more. */
-  readonly #moved = (): void => {
+  readonly #onMembers = (): void => {
     this.#stopListening();
     this.#askAt = NEVER;
     this.#lookAt = NEVER;

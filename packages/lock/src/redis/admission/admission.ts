@@ -180,16 +180,16 @@ export class Admission {
     }
     const singles = steps.filter((step) => step.kind !== "found" && step.kind !== "blocked");
     for (const step of singles) this.#awaits(step);
-    const due = singles.filter((step) => waitOf(step) === 0);
+    const due = singles.filter((step) => leftToWait(step) === 0);
     if (due.length > 0) return this.#admit(due);
-    const waitMs = Math.max(1, Math.min(...singles.map(waitOf)));
+    const waitMs = Math.max(1, Math.min(...singles.map(leftToWait)));
     return this.#isAnySilent(singles) ? Math.min(waitMs, SILENT_POLL_MS) : waitMs;
   }
 
   /** It answered what it was asked, and nothing but time is missing. */
-  #awaits(step: Parameters<typeof waitOf>[0]): void {
+  #awaits(step: Parameters<typeof leftToWait>[0]): void {
     const node = nodeCalled(this.#fleet, step.node.name);
-    const waitMs = waitOf(step);
+    const waitMs = leftToWait(step);
     node?.noteReadyIn(waitMs);
     if (node !== undefined && waitMs > 0) node.blockedBecause = undefined;
   }
@@ -220,6 +220,6 @@ function placeOf({ name, address, connection, blockedBecause }: RedisNode): stri
   return `${name} at ${address}${connection.isUp && blockedBecause !== undefined ? ` (${blockedBecause})` : ""}`;
 }
 
-function waitOf(step: Exclude<Step, { kind: "found" | "blocked" }>): number {
+function leftToWait(step: Exclude<Step, { kind: "found" | "blocked" }>): number {
   return step.kind === "durable" ? 0 : step.waitMs;
 }

@@ -137,8 +137,7 @@ export async function admitAll(fleet: RedisFleet, steps: readonly Exclude<Step, 
   const highest = Math.max(0, ...visits.values());
   const admitted = await Promise.all(
     steps.map(async (step) => {
-      const others = [...visits.keys()].filter((name) => name !== step.node.name).length;
-      if (step.kind === "rebuilt" && others < step.needed) return false;
+      if (step.kind === "rebuilt" && visits.size < step.needed) return false;
       if (!(await giveMarks(fleet, step.node, marks))) return false;
       const floor = Math.max(highest, step.kind === "outlived" ? lowestByClock(step) : 0);
       return admitOne(fleet, step.node, { floor, way: step.kind === "outlived" ? "bootstrap" : step.kind });
@@ -155,6 +154,7 @@ function lowestByClock({ node, among }: Extract<Step, { kind: "outlived" }>): nu
   return Math.max(node.opened?.proposedFloor ?? 0, ...among.map(({ status: seen }) => seen.floor ?? 0));
 }
 
+/** Of the others: no node for which a step is taken is visited. */
 async function readFloors(fleet: RedisFleet, steps: readonly { readonly node: SeenNode }[]): Promise<Map<string, number>> {
   const asking = new Set(steps.map(({ node }) => node.name));
   const visits = new Map<string, number>();

@@ -7,7 +7,8 @@
 -- ARGV   none of its own
 -- Reply  none of its own
 -- Note   The field begins with how the node stands and the first 39 characters of the run_id: + for
---        a node that votes, - while it has accepted the next generation and does not.
+--        a node that votes, - while it has accepted the next generation and does not. Then 15
+--        digits, the counter floor (columns 41 to 55, read in grant.lua and if-admitted.lua as well).
 local format = redis.call('HGET', KEYS[1], 'format')
 if format and format ~= '1' then
   error({ err = 'FORMAT the record of this node has format ' .. format })

@@ -6,9 +6,8 @@
 --        members, founding ('' or what the founders agreed on)
 -- Reply  { '1', floor } if admitted by this call | { '0' } if the server was restarted, the memory
 --        was lost or the nonce was used since, or others found another fleet with this node
--- Note   The nonce is stored in the field ticket.
 --@include admission
-local record = redis.call('HMGET', KEYS[1], 'ticket', 'floor', 'founding')
+local record = redis.call('HMGET', KEYS[1], 'nonce', 'floor', 'founding')
 if run ~= ARGV[1] or record[1] ~= ARGV[2] or (ARGV[10] ~= '' and record[3] ~= ARGV[10]) then
   return { '0' }
 end

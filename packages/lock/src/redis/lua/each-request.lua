@@ -1,7 +1,7 @@
 -- What   Part of every script of a verb: executes `request` for each of a list of requests, in order.
 --        One that fails (a foreign key in the place of ours, no memory left) fails alone: its reply
---        is the error's text. `quick`, where there is one, is tried first and must not fail: a call
---        that is protected costs about as much as two commands.
+--        is the error's text. `quick`, where there is one, is tried first and must not fail, but
+--        for what concerns all requests: a call that is protected costs about as much as two commands.
 -- KEYS   from firstKey on, equally many for each request
 -- ARGV   `shared` that hold for all requests, then `fields` per request
 -- Reply  { the field admitted, per request its reply, a string where it failed }

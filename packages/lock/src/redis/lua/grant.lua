@@ -9,6 +9,8 @@
 --        heard. If it still is that and the resource is granted, the whole reply is the token.
 --        Nearly every call is of that kind, so next to nothing is defined before it: the server pays
 --        for every definition.
+--        Takes what is free, also in front of a queue: a first try that comes before anybody has
+--        noticed that the lock is free overtakes those that wait, once.
 --@include start
 
 -- Takes one resource, if it is free, and gives it the next token; otherwise leaves everything as it
@@ -41,7 +43,8 @@ local function takeFree(lock, counter, value, floor, counterFloor)
       call(token == 1 and 'DEL' or 'DECR', counter)
     end
     call('DEL', lock)
-    -- A user without the right to INCR is told so: the other look, without it, takes twice as long.
+    -- A user without the right to INCR is told so, by failing the whole call: all of its requests lack it.
+    -- The other look, without it, takes twice as long.
     if type(token) == 'table' and string.find(token.err, 'run th', 1, true) then
       error(token)
     end
@@ -50,6 +53,8 @@ local function takeFree(lock, counter, value, floor, counterFloor)
   return token, floor
 end
 
+-- That the field is the one last heard is enough: this text bears RUN, so the server was not restarted since
+-- (if-admitted.lua). Of its columns the counter floor is read here; admission.lua says what stands where.
 if #ARGV == 3 and #KEYS == 3 then
   local record = call('HMGET', KEYS[1], 'admitted', 'floor')
   local before, counterFloor = tonumber(record[2]), tonumber(sub(ARGV[3], 41, 55))

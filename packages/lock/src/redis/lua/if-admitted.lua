@@ -12,7 +12,7 @@ local record = call('HMGET', KEYS[1], 'admitted', 'floor')
 local admitted, floor, counterFloor = record[1] or '', tonumber(record[2] or ''), nil
 if floor and sub(admitted, 1, 40) == RUN then
   -- Counters up to this one were written before the last admission and may be stale (an old
-  -- backup); the floor of that admission replaces them.
+  -- backup); the floor of that admission replaces them. The columns are those of admission.lua.
   counterFloor = tonumber(sub(admitted, 41, 55))
 end
 if not counterFloor then

@@ -9,16 +9,16 @@
 -- Reply  { '0', run_id, id, nonce, ms since the nonce was set, ms since the server started (0:
 --        cannot be told), proposed floor, proposed maxTtlMs, the fleet that its founders found, or
 --        '' }, or { '1' } if the node is admitted
--- Note   The nonce is stored in the fields ticket, ticketRun and ticketAt. The proposed floor is
---        100 times the Unix milliseconds of the later of two clocks, the locker's when it asked
---        and the server's when the nonce is stored: the call may have been long under way. A clock
+-- Note   The proposed floor is 100 times the Unix milliseconds of the later of two clocks, the
+--        locker's when it asked and the server's when the nonce is stored: the call may have been
+--        long under way. A clock
 --        past the year 2286 proposes nothing. The server's start counts as the moment the memory
 --        was lost only if the record survived the start, and in a server that was never a
 --        replica: without a record, a FLUSHALL may have come at any time since, and what a
 --        promoted replica lacks, its master may have granted until the end.
 --@include admission
 local now = nowMs()
-local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'ticket', 'ticketRun', 'ticketAt', 'proposedFloor', 'proposedMaxTtlMs', 'founding')
+local record = redis.call('HMGET', KEYS[1], 'admitted', 'floor', 'id', 'nonce', 'nonceRun', 'nonceAt', 'proposedFloor', 'proposedMaxTtlMs', 'founding')
 local standing, isOfRun, _, _, number = admission(record[1])
 if isOfRun and record[2] and number >= tonumber(ARGV[5]) then
   return { '1' }
@@ -38,7 +38,7 @@ if not nonce or record[5] ~= run then
   nonce, openedAt, proposedFloor, proposedMaxTtlMs = ARGV[1], string.format('%.0f', now), '', ARGV[4]
   founding = nil
   redis.call('HDEL', KEYS[1], 'founding')
-  redis.call('HSET', KEYS[1], 'ticket', nonce, 'ticketRun', run, 'ticketAt', openedAt, 'proposedMaxTtlMs', proposedMaxTtlMs)
+  redis.call('HSET', KEYS[1], 'nonce', nonce, 'nonceRun', run, 'nonceAt', openedAt, 'proposedMaxTtlMs', proposedMaxTtlMs)
 end
 if proposedFloor == '' then
   local later = math.max(believed(now), believed(tonumber(ARGV[3])))

@@ -1,6 +1,6 @@
 -- What   The queue of those that wait for a resource, and its one rule: a free lock with a queue
---        belongs to the first in it. Whoever makes this node notice that a lock is free hands it
---        over: it is reserved for a moment for the first, as a lock of its name, which anyone else
+--        belongs to the first in it, but for a first try that finds it free (grant.lua). Whoever
+--        makes this node notice that a lock is free hands it over: it is reserved for a moment for the first, as a lock of its name, which anyone else
 --        is refused for. The first is told; the next and the last are told as well, and look when
 --        the reservation is over: they find out if the first stands still. If it does, those that
 --        come next are asked whether they run.
@@ -22,6 +22,7 @@
 --@include names
 -- A set that waits costs each hand-over in front of it so many reads: those behind are skipped.
 local MOST_SETS = 16
+-- Also in protocol/verbs.ts.
 local LONGEST_PART_MS = 1000
 
 local function ticketName(ticket)
@@ -32,6 +33,7 @@ local function ticketAt(lock, place)
   return call('ZRANGE', queueOf(lock), place, place)[1]
 end
 
+-- Also in admission.lua, of which a script that hands over has no use.
 local function nowMs()
   local time = call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -81,6 +83,7 @@ local function dueTo(ticket, lock)
       return nil
     end
     local waitedMs = now - call('ZSCORE', queueOf(lock), ticket)
+    -- Also in keepAgainMs (waiting/wake-up.ts), by which the client comes back at `again`.
     keptMs = math.max(4 * reserveMs, math.min(LONGEST_PART_MS, math.floor(waitedMs / 4)))
     call('HSET', name, 'again', format('%.0f', now + 4 * keptMs))
   end

@@ -62,7 +62,8 @@ local function request(first, last, at)
 end
 
 -- Requests for one resource whose release notifies nobody: read at once, deleted at once. Without
--- the right to MGET each is read by itself.
+-- the right to MGET each is read by itself. What was read still holds at the end: a request that is not quick
+-- could change it only for a lock that two requests of one call name, and an owner gives back a lock once.
 local values, freed, queues = redis.pcall('MGET', unpack(KEYS)), {}, {}
 for index = 1, #KEYS do
   queues[index] = queueOf(KEYS[index])

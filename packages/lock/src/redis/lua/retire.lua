@@ -20,5 +20,5 @@ if standing then
 end
 redis.call('HSET', KEYS[1], 'fleet', ARGV[1], 'members', ARGV[3], 'format', '1')
 -- An admission that was opened before is not carried out. Its run stays, and with that the id does.
-redis.call('HDEL', KEYS[1], 'ticket')
+redis.call('HDEL', KEYS[1], 'nonce')
 return '1'

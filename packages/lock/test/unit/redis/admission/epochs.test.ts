@@ -203,7 +203,7 @@ describe("nonces", () => {
       expect(node.run(openAdmission({ ...arrived, nonce: "t2" }))).toMatchObject({ nonce: "t2" });
       expect(node.run(admit(slow))).toBe(undefined);
       node.restart();
-      expect(node.field("ticket")).toBe("t2");
+      expect(node.field("nonce")).toBe("t2");
       expect(node.run(admit({ ...slow, nonce: "t2" }))).toBe(undefined);
       expect(node.run(openAdmission({ ...arrived, nonce: "t3", id: "id2" }))).toMatchObject({ nonce: "t3", id: "id2" });
     },

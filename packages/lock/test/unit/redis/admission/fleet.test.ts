@@ -152,7 +152,7 @@ test(
     const gate = looksSlowlyAt("n2");
     const slow = story.actor({ ...options, gate });
     // It has marked all nodes but the second when the quick one founds the fleet.
-    await story.until(() => gate.isReached && first?.field("ticket") && third?.field("ticket"), "it has looked at the others");
+    await story.until(() => gate.isReached && first?.field("nonce") && third?.field("nonce"), "it has looked at the others");
     const quick = story.actor(options);
     await quick.locker.ready();
     expect(await quick.node("n2").ask("grant", asking("a", maxTtlMs))).toMatchObject({ kind: "granted" });

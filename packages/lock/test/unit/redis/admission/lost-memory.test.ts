@@ -92,7 +92,7 @@ test(
     const { fleet, events } = await founded(story, { ttlMs: 2_000, maxTtlMs: 2_000 });
     for (const node of story.nodes.slice(1)) node.forget();
     // Its admission is open, and it waits for the leases that it may have forgotten.
-    await story.until(() => story.nodes[2]?.command("HGET", RECORD, "ticket"), "its admission is open");
+    await story.until(() => story.nodes[2]?.command("HGET", RECORD, "nonce"), "its admission is open");
     story.nodes[2]?.command("HSET", RECORD, "founding", "a b c|of-another-list-");
     await story.until(() => fleet.state().admitted.length === 3, "all are admitted");
     expect(events).toContainEqual(expect.objectContaining({ kind: "admitted", way: "bootstrap" }));
@@ -116,7 +116,7 @@ test(
     expect(await back()).toBeGreaterThanOrEqual(400);
     third?.server.jumpClock(3_600_000);
     third?.forget();
-    await story.until(() => third?.field("ticket"), "its admission is open");
+    await story.until(() => third?.field("nonce"), "its admission is open");
     third?.server.jumpClock(-3_600_000);
     expect(await back()).toBeLessThan(1_000);
   },
