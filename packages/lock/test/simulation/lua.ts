@@ -232,6 +232,14 @@ const text = functionsIn({
   },
   find: (...given) => find(given),
   match: (value, pattern) => matched(textOf(value), textOf(pattern)),
+  gsub(value, pattern, replacement, most) {
+    if (most !== 1) throw new Unsupported("a replacement of more than one");
+    const [given, sought] = [textOf(value), patternOf(textOf(pattern))];
+    return several(
+      given.replace(sought, () => textOf(replacement)),
+      sought.test(given) ? 1 : 0,
+    );
+  },
   format,
 });
 

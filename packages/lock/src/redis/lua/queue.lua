@@ -4,7 +4,7 @@
 --        is refused for. The first is told; the next and the last are told as well, and look when
 --        the reservation is over: they find out if the first stands still. If it does, those that
 --        come next are asked whether they run.
--- KEYS   none of its own: the lock key it is called with
+-- KEYS   1 any key of the namespace
 -- ARGV   none of its own
 -- Reply  none of its own; an inbox hears "<for how many ms it is reserved for another; 0: for you>
 --        <when you asked last, by your clock><word of the ticket>"
@@ -19,11 +19,17 @@
 --        it is kept until the rest is, so nobody that it waits for waits for it: for a quarter of
 --        the time that it has waited, after which others have it for three times as long.
 --        A reservation names the owner ~<ticket>.
---@include names
+--@include start
+-- No namespace has a brace, so the first one closes the tag.
+local NAMESPACE = sub(KEYS[1], 1, string.find(KEYS[1], '}', 1, true) + 1)
 -- A set that waits costs each hand-over in front of it so many reads: those behind are skipped.
 local MOST_SETS = 16
 -- Also in protocol/verbs.ts.
 local LONGEST_PART_MS = 1000
+
+local function queueOf(lock)
+  return NAMESPACE .. 'queue:' .. sub(lock, #NAMESPACE + 6)
+end
 
 local function ticketName(ticket)
   return NAMESPACE .. 'ticket:' .. ticket

@@ -12,16 +12,17 @@
 --          ~<ticket>|1               A ticket, and what is reserved for it: its caller waits no more.
 --        A lock that was free already is handed over all the same.
 --        Of a single request for a single resource that is not ours or that nobody waits for, the
---        whole reply is the number. Nearly every call is of that kind, so little is defined before
+--        whole reply is the number. Nearly every call is of that kind, so nothing is defined before
 --        it: the server pays for every definition. In the code: 23 and 24 are an owner of 22
 --        characters, the bar, and 1 or 0 without a ticket; the bytes 124, 126 and 48 are |, ~ and 0.
---@include names
+--@include start
 if #KEYS == 1 and #ARGV == 1 and #ARGV[1] == 24 and string.byte(ARGV[1], 23) == 124 then
   local value = call('GET', KEYS[1])
   if value and sub(value, 1, 23) ~= sub(ARGV[1], 1, 23) then
     return 0
   end
-  if call('EXISTS', queueOf(KEYS[1])) == 0 then
+  -- As queueOf has it.
+  if call('EXISTS', (string.gsub(KEYS[1], '}:lock:', '}:queue:', 1))) == 0 then
     return call('DEL', KEYS[1])
   end
 end
