@@ -30,9 +30,10 @@ type Settled = Exclude<Verdict, "open">;
 /** An admission changes every epoch once; members may restart one after the other. */
 const MAX_TRIES = 4;
 
-export async function acquire(locker: LockerState, wanted: Wanted): Promise<Outcome> {
+/** `willClaim`: where it is refused, the caller waits. */
+export async function acquire(locker: LockerState, wanted: Wanted, willClaim = wanted.wait !== undefined): Promise<Outcome> {
   for (let tries = 1; ; tries++) {
-    const outcome = await new Acquisition(locker, wanted).run();
+    const outcome = await new Acquisition(locker, wanted, willClaim).run();
     if (outcome.kind === "won" || !outcome.epochMoved || tries >= MAX_TRIES) return outcome;
   }
 }
@@ -44,6 +45,7 @@ class Acquisition implements Voters {
   readonly #policy: Policy;
   readonly #locker: LockerState;
   readonly #wanted: Wanted;
+  readonly #willClaim: boolean;
   readonly #owner: string;
   // Noted before the first byte is sent. A ballot of another epoch was cast after some
   // member's memory had been rebuilt from this node: the token stored here was not seen by that
@@ -58,7 +60,7 @@ class Acquisition implements Voters {
   #onAnyBallot: (() => void) | undefined;
   #onLate: ((node: number) => void) | undefined;
 
-  constructor(locker: LockerState, wanted: Wanted) {
+  constructor(locker: LockerState, wanted: Wanted, willClaim: boolean) {
     const { clock, fleet, nodes } = locker;
     this.#locker = locker;
     this.nodes = nodes;
@@ -68,6 +70,7 @@ class Acquisition implements Voters {
     // fleet's may have been lowered since.
     const { maxTtlMs = wanted.ttlMs } = fleet;
     this.#wanted = wanted.ttlMs > maxTtlMs ? { ...wanted, ttlMs: maxTtlMs } : wanted;
+    this.#willClaim = willClaim;
     this.#owner = clock.secret();
     this.#grants = noBallots(nodes.length);
     this.#epochs = nodes.map((node) => node.epoch());
@@ -176,7 +179,7 @@ class Acquisition implements Voters {
     const grants = ballots.filter(({ kind }) => kind === "granted" || kind === "epoch_moved").length;
     // Too slow: a quorum was kept from those that wait until now.
     const given = { resources: this.#wanted.resources, owner: this.#owner, tells: reason === "too_slow" };
-    if (this.#wanted.wait === undefined) giveBack(this, given, this.#grants);
+    if (!this.#willClaim) giveBack(this, given, this.#grants);
     else this.#onLate = giveBackAsAnswered(this, given, this.#grants);
     const seals = castBallots(this.#seals);
     return { kind: "lost", reason, epochMoved, ballots, seals, grants, leftMs };

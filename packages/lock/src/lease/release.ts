@@ -73,8 +73,8 @@ export function giveBack(voters: Voters, question: ReleaseQuestion, grants: Ball
 }
 
 /**
- * After a lost claim, whose next one comes when the lock is free: where none has granted, those
- * that have not answered yet will hardly. The returned function, to be called with each, gives back
+ * After a lost acquisition of one that waits from now on: where none has granted, those that have
+ * not answered yet will hardly. The returned function, to be called with each, gives back
  * what its answer says it granted. It comes within nodeTimeoutMs, if only as silence.
  */
 export function giveBackAsAnswered(...lost: Parameters<typeof giveBack>): ((node: number) => void) | undefined {

@@ -154,7 +154,7 @@ export class AcquireCalls {
     try {
       budget.check(request.resources);
       const wanted: Wanted = wakeUp === undefined ? request : { ...request, wait: wakeUp.asking() };
-      const outcome = await acquire(this.#locker, wanted);
+      const outcome = await acquire(this.#locker, wanted, wakeUp !== undefined || budget.leftMs > 0);
       if (outcome.kind === "won") return this.#keep(outcome, request, budget);
       this.#locker.checkUsable();
       return outcome;

@@ -151,10 +151,7 @@ export const controls: Readonly<Record<string, Rules>> = {
     ...allRules,
     policy: (policy) => ({ ...policy, quorum: majority(policy.size) - 1 }),
   },
-  "release whoever holds it": edited("release", {
-    find: SHORT_RELEASE,
-    replace: "if #KEYS == 1 and #ARGV == 1 then\n  call('DEL', KEYS[1])\n  if true then return 1 end\n",
-  }),
+  "release whoever holds it": edited("release", { find: SHORT_RELEASE, replace: `${SHORT_RELEASE}  call('DEL', KEYS[1])\n` }),
   "claims over a holder": edited("claim", {
     find: "elseif holder ~= value then",
     replace: "elseif false then",

@@ -52,6 +52,17 @@ test("W1 a process that takes the lock again and again stands behind those that 
   expect(Math.max(...gaps)).toBeLessThanOrEqual(12);
 });
 
+test("W1 a hand-over among many costs each node four calls: the refused grant, the refused claim, the release, the claim", async (story) => {
+  const had = (
+    await sharing(
+      story,
+      Array.from({ length: 6 }, () => ["r"]),
+      1_000,
+    )
+  ).reduce((sum, each) => sum + each, 0);
+  for (const node of story.nodes) expect(node.calls / had).toBeLessThan(4.3);
+});
+
 for (const end of ["is killed", "stands still"])
   test(`W1 the first one in the queue ${end}: the next one has the lock soon`, async (story) => {
     const { lease, next, first } = await twoBehind(story);
