@@ -173,9 +173,11 @@ const SHORT_MS = 100;
 const LONGEST_MS = 6_000;
 /** A lock has that much longer than its holder, as a share of the ttl. */
 const DRIFT = 1 / 20;
-/** From so many waits on a mean says something: of one caller, of all that wait for several. */
-const ENOUGH = 10;
-const ENOUGH_SETS = 30;
+/**
+ * From so many waits on a mean says something. For several: after a part that was kept in vain others have it for
+ * longer, and one wait is overtaken ten times.
+ */
+const ENOUGH = { one: 10, several: 30 };
 /** Who has a turn while each other has one and a quarter has 0.8 of its share. Measured: 0.1 at most. */
 const MOST_OVERTAKEN = 0.25;
 
@@ -260,16 +262,18 @@ export class TurnChecker {
 
   /** At the end of the world. */
   judgeShares(): void {
-    for (const { count, overtaken } of [...this.#waits.one.values(), ...this.#waits.several.values()]) {
-      const most = Math.max(0, ...overtaken.values());
-      if (count >= ENOUGH && most > count)
-        this.#checker.break("W1", `a caller waited ${count} times, and one and the same other began later and came first ${most} times`);
+    for (const kind of ["one", "several"] as const) {
+      for (const { count, overtaken } of this.#waits[kind].values()) {
+        const most = Math.max(0, ...overtaken.values());
+        if (count >= ENOUGH[kind] && most > count)
+          this.#checker.break("W1", `a caller waited ${count} times, and one and the same other began later and came first ${most} times`);
+      }
     }
     const { clients, callers } = this.#scenario;
     const sets = [...this.#waits.several.values()];
     const waits = total(sets.map(({ count }) => count));
     const byEach = total(sets.flatMap(({ overtaken }) => [...overtaken.values()])) / (clients * callers - 1);
-    if (waits >= ENOUGH_SETS && byEach > MOST_OVERTAKEN * waits)
+    if (waits >= ENOUGH.several && byEach > MOST_OVERTAKEN * waits)
       this.#checker.break(
         "W1",
         `of ${waits} that waited for several each was overtaken ${(byEach / waits).toFixed(2)} times by each other`,
