@@ -7,6 +7,7 @@ import { validityMs } from "#lock/quorum.js";
 import type { Chance, ClientProcess } from "../engine.js";
 import type { Host } from "./host.js";
 import type { Holding } from "./judges.js";
+import { holdsLong } from "./scenario.js";
 import type { Stage } from "./stage.js";
 
 type Act = (caller: Caller) => Promise<void>;
@@ -261,7 +262,7 @@ export class Caller {
   /** Mostly for a moment, now and then longer than the lease. */
   async #hold(holding: Holding): Promise<void> {
     const x = this.#chance.next();
-    await this.sleep(x < 0.02 ? this.#stage.scenario.ttlMs * 1.2 : 4 * x ** 3);
+    await this.sleep(x < 0.02 && holdsLong(this.#stage.scenario) ? this.#stage.scenario.ttlMs * 1.2 : 4 * x ** 3);
     if (!holding.lease.held) holding.endedAt ??= this.#stage.timeline.now;
   }
 

@@ -86,7 +86,14 @@ const turns = ambushed("standing still", {
 });
 
 /** More callers than locks, for one and for several. */
-const crowded = (seed: number): Scenario => ({ ...shortOf(seed, withTurns), clients: 4, resources: 3, stormMs: 1_000 });
+const crowded = (seed: number): Scenario => ({
+  ...shortOf(seed, withTurns),
+  chance: 2 * seed + 1,
+  awayMs: 0,
+  clients: 4,
+  resources: 3,
+  stormMs: 1_000,
+});
 
 /** All processes but the first of each host have another server in the place of the last. */
 const renewed = ambushed("left behind", {
