@@ -7,7 +7,7 @@ import { type Accepted, TooLarge, type Unavailable, unavailable, type WriteReque
 import { BoundedWait, overloaded } from "../store/bounded-wait.js";
 import { type HeldRows, LOCK_TIMED_OUT, type WriteSlots } from "../store/slots.js";
 import { tracing } from "../store/spans.js";
-import type { Row, WriteConnection } from "../store/write-connection.js";
+import { asError, type Row, type WriteConnection } from "../store/write-connection.js";
 import { explainRefused } from "./condition.js";
 import type { FencedWrites } from "./plain-writes.js";
 import { type BatchLimits, bytesOf, type Entry, none, type Way, type WriteOutcome, WriteQueue, writesOf } from "./write-queue.js";
@@ -119,7 +119,8 @@ export class GroupCommit {
     const writes = writesOf(batch);
     for (const entry of writes) this.#wait.start(entry);
     const startedAt = performance.now();
-    const send = () => this.#send(connection, batch);
+    // Whatever is thrown is a fault of this program: it costs this batch its answer, and no other its slot.
+    const send = () => this.#send(connection, batch).catch((thrown) => unansweredBy(connection, writes, thrown));
     const { spans } = tracing;
     const { answers, outcome } = await (spans === undefined
       ? send()
@@ -240,6 +241,13 @@ export class GroupCommit {
 
 function sharedAnswer(failure: Exclude<Failure, { readonly kind: "retry_alone" }>): RowAnswer {
   return failure.kind === "retry" ? { kind: "retry", code: failure.code, way: "alone", cause: failure.error } : undecidedBy(failure);
+}
+
+/** Anything may have been sent, and what the connection would answer next is not known either. */
+function unansweredBy(connection: WriteConnection, writes: readonly Entry[], thrown: unknown): BatchAnswers {
+  connection.destroy();
+  const answer = undecidedBy({ kind: "unknown", reason: "connection_lost", error: asError(thrown) });
+  return { answers: writes.map(() => answer), outcome: "unknown" };
 }
 
 /** The answer to a row that was sent again as often as may be. */

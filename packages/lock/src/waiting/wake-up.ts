@@ -113,6 +113,8 @@ export class WakeUp {
     const refusals = lost.ballots.filter((ballot) => ballot.kind === "held");
     const resource = refusals[0]?.resource ?? "";
     const place = Math.min(...refusals.map((ballot) => ballot.place ?? NEVER));
+    // The next and the last are told of a reservation, and look when it is over: who only sees one leaves
+    // them as long again.
     const freeAfter = (isReserved: boolean, heldMs: number): number =>
       clock.monotonicMs() +
       (isReserved
