@@ -126,8 +126,9 @@ async function cells() {
   const [port, adminPort] = [await freePort(), await freePort()];
   const program = join(dirname(createRequire(import.meta.url).resolve("@palisade/gateway/package.json")), "dist", "main.js");
   const env = { DATABASE_URL: databaseUrl.href, PORT: port, ADMIN_PORT: adminPort, PALISADE_NAMESPACE: "cell-b" };
-  const common = { PALISADE_REDIS_URLS: process.env.REDIS_URLS, PALISADE_LOG_LEVEL: "error" };
+  const common = { PALISADE_REDIS_URLS: process.env.REDIS_URLS, PALISADE_API_KEYS: "none", PALISADE_LOG_LEVEL: "error" };
   const gateway = spawn(process.execPath, [program], { env: { ...process.env, ...common, ...env }, stdio: "inherit" });
+  const ended = new Promise((resolve) => gateway.once("exit", resolve)); // It may have ended before it is told to.
   try {
     const ready = () =>
       fetch(`http://127.0.0.1:${adminPort}/ready`).then(
@@ -151,7 +152,7 @@ async function cells() {
     assert.deepEqual((await client.get("acme/orders/1")).value, { n: 1 });
   } finally {
     gateway.kill("SIGTERM");
-    await new Promise((resolve) => gateway.once("exit", resolve));
+    await ended;
     await database.end();
   }
   return "a resource moves to another cell; its stale writer is refused in both";
