@@ -1,9 +1,9 @@
 // Whether this database still has every fence that was raised in it (G7). It counts a beat a second
 // while writes are acknowledged, and the lock's nodes remember the highest. A database that was
 // restored from a backup has fewer, or a lineage that another transaction wrote than the one that it
-// names. What is known here is demanded by each statement (beatDemand of session.ts), whatever
-// happens under its connection; what is found here is kept in the database, until an operator has
-// recovered it.
+// names; and one of another id is another database. What is known here is demanded by each statement
+// (beatDemand of session.ts), whatever happens under its connection; what is found here is kept in the
+// database, until an operator has recovered it.
 import type { Fleet } from "@palisade/lock";
 import { type Unavailable, unavailable } from "../fence/verdict.js";
 import { type ReadPool, rowsOf } from "./read-pool.js";
@@ -21,9 +21,11 @@ const LOOK = `
     case when system_identifier <> (select system_identifier from pg_control_system()) then 'it was restored into another cluster'
       when written_by <> lineage.xmin then 'it was restored: its lineage was loaded from a dump, or was found wanting before' end as fault,
     confirmed_start is not null and exists (select from palisade.confirmed_lineage)
-      or pg_catalog.current_setting('transaction_read_only') = 'on' as is_confirmed
+      or pg_catalog.current_setting('transaction_read_only') = 'on' as is_confirmed,
+    (select count(*) from palisade.recoveries) as recoveries
   from palisade.lineage`;
 const remedy = "run palisade-gateway recover";
+const REPLACED = `another database has taken its place: put it back, or ${remedy}; where it shall be written as it is, start this gateway anew`;
 
 export const markOf = (id: string): string => `palisade-gateway/${id}`;
 
@@ -40,6 +42,8 @@ export class RestoreCheck {
   readonly #options: RestoreCheckOptions;
   /** The database that the nodes were asked about, and the highest beat seen by them or by us. */
   #known: { readonly id: string; beat: number } | undefined;
+  /** One of another id that was found in its place, and how often it had been recovered until then. */
+  #stranger: { readonly id: string; readonly recoveries: number } | undefined;
   /** What was found wanting in the database. */
   #fault: string | undefined;
   /** Why nothing may be written while the nodes cannot be asked. */
@@ -127,6 +131,10 @@ export class RestoreCheck {
   async #judge(look: () => Promise<readonly Row[]>): Promise<string | undefined> {
     const [first] = await look();
     if (first === undefined) return "palisade.lineage has no row";
+    if (this.#isStranger(first)) {
+      this.#isHeard = false; // The nodes were not asked about this one, and no beat is counted in it.
+      return REPLACED;
+    }
     await this.#ask(first);
     const known = this.#knownOf(first);
     const least = known?.beat ?? 0;
@@ -139,6 +147,17 @@ export class RestoreCheck {
     if (known !== undefined) known.beat = Math.max(least, beat);
     this.#isConfirmed = row.is_confirmed === true;
     return undefined;
+  }
+
+  /** Whether it is another database than the one known, and nobody has recovered it since it was met. */
+  #isStranger(row: Row): boolean {
+    const [id, recoveries] = [String(row.id), Number(row.recoveries)];
+    if (this.#known === undefined || this.#known.id === id) {
+      this.#stranger = undefined;
+      return false;
+    }
+    if (this.#stranger?.id !== id) this.#stranger = { id, recoveries };
+    return !(recoveries > this.#stranger.recoveries);
   }
 
   #knownOf({ id }: Row) {

@@ -234,6 +234,26 @@ test.for(Object.keys(ways))("G7 %s: open connections refuse what they refused be
   await pooled.close();
 });
 
+test("G7 a freshly migrated database in the place of the one that was written is refused until the recovery", async ({ site }) => {
+  const store = await site.open();
+  const [older, newer] = [await site.locker.acquire("orders/2"), await site.locker.acquire("orders/1")];
+  expect(await store.write(put("orders/1", newer.token, '"before"'))).toMatchObject({ kind: "accepted" });
+  expect(await store.ready()).toMatchObject({ ready: true });
+  await site.query("drop schema palisade cascade");
+  await migrate(site.url);
+  for (let seconds = 0; seconds < 3; seconds += 1) {
+    expect(await store.ready()).toMatchObject({ ready: false });
+    expect(await store.write(put("orders/2", older.token, '"fenceless"'))).toMatchObject(refused);
+    expect(await store.read("orders/1")).toMatchObject(refusedRead);
+    site.aSecondLater();
+  }
+  await site.recovered();
+  expect(await store.ready()).toMatchObject({ ready: true });
+  // Its fences are those of the lock again.
+  expect(await store.write(put("orders/1", newer.token - 1, '"late"'))).toMatchObject({ kind: "stale", currentToken: newer.token });
+  expect(await store.write(put("orders/1", newer.token, '"again"'))).toMatchObject({ kind: "accepted" });
+});
+
 test("G7 a dump that has every beat may lack what came after the last one, and asks for a recovery as well", async ({ site }) => {
   const store = await site.open({ verify: undefined });
   expect(await store.write(put("r", 34, "1"))).toMatchObject({ kind: "accepted" });

@@ -2,9 +2,9 @@
 // Needs no server; real restores: test/real/store-restore.test.ts.
 import { expect, test, vi } from "vitest";
 import type { ReadPool } from "../../../src/store/read-pool.js";
-import { type Marks, RestoreCheck } from "../../../src/store/restore-check.js";
+import { type Marks, markOf, RestoreCheck } from "../../../src/store/restore-check.js";
 
-const row = { id: "a", beat: "33", fault: null, is_confirmed: true };
+const row = { id: "a", beat: "33", fault: null, is_confirmed: true, recoveries: "0" };
 type Row = Readonly<Record<string, unknown>> | undefined;
 
 /** Looks at a database that answers each question with the next of these. */
@@ -34,6 +34,20 @@ test.for([
   expect(await look({ ...row, beat: "34" })).toBeUndefined();
   expect(check.refresh()).toBeUndefined();
   expect(check.least).toBe(34);
+});
+
+test("G7 another database in the place of the known one is a fault until somebody recovers it, and no beat is counted in it", async () => {
+  const marks = new Map([[markOf("a"), 33]]);
+  const { check, counted, look } = looking(async (name) => marks.get(name) ?? 0);
+  await look(row);
+  const other = { ...row, id: "b", beat: "40", recoveries: "2" };
+  check.acknowledged();
+  for (let seconds = 0; seconds < 3; seconds += 1) expect(await look(other, other)).toMatch(/another database.*recover/);
+  expect(await look(row)).toBeUndefined(); // Put back.
+  expect(counted).toEqual([33]);
+  expect(await look(other, other)).toMatch(/another database/);
+  expect(await look({ ...other, recoveries: "3" })).toBeUndefined();
+  expect(check.least).toBe(40);
 });
 
 test("G7 a beat that is counted during the look is no fault, and is not forgotten", async () => {
