@@ -143,7 +143,7 @@ describe("an operator", () => {
     await dialog.getByRole("button", { name: "Close" }).press("Enter");
     await page.getByText("free", { exact: true }).first().waitFor();
     await page.getByRole("row", { name: /old token/ }).waitFor();
-    expect(await page.getByRole("img", { name: /1 accepted write, 1 refused write/ }).count()).toBe(1);
+    await page.getByRole("img", { name: /1 accepted write, 1 refused write/ }).waitFor();
     expect(trouble).toEqual([]);
   });
 
