@@ -107,9 +107,9 @@ describe("an operator", () => {
     const { client, open, lockerOf } = await openedAt(redis.urls, redis.namespace, { databaseUrl, writeTimeoutMs: 3_000 });
     const { page } = await open();
     await page.getByRole("heading", { name: "All 5 nodes vote. All is well." }).waitFor();
-    const lease = await lockerOf({}).acquire("orders/42");
+    const lease = await lockerOf({}).acquire("orders/frozen");
     await proxy.partition();
-    const written = client.put("orders/42", {}, { lease, timeoutMs: 60_000 });
+    const written = client.put("orders/frozen", {}, { lease, timeoutMs: 60_000 });
     await page.getByRole("heading", { name: /^Postgres does not answer: nothing is stored, seen for \d+ s\.$/ }).waitFor();
     await page.getByText(/Look at Postgres, and at the way to it\. [1-9]\d* writes? failed in the last ten seconds\./).waitFor();
     await proxy.heal();
