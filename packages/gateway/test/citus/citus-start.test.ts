@@ -22,7 +22,8 @@ const test = base
     };
   });
 
-const serve = (url: string): Promise<ProgramResult> => runProgram(["serve"], { DATABASE_URL: url, PORT: "0", ADMIN_PORT: "0" });
+const serve = (url: string): Promise<ProgramResult> =>
+  runProgram(["serve"], { DATABASE_URL: url, PORT: "0", ADMIN_PORT: "0", PALISADE_API_KEYS: "none" });
 const migrateOnCitus = (url: string, ...more: string[]): Promise<ProgramResult> =>
   runProgram(["migrate", "--citus", ...more], { DATABASE_URL: url });
 
@@ -49,7 +50,7 @@ describe("a start is refused", () => {
     await distribute(url);
     const worker = Object.assign(new URL(postgres.joined[0]?.adminUrl ?? ""), { pathname: new URL(url).pathname }).href;
     for (const args of [["serve"], ["migrate"], ["migrate", "--citus"]])
-      expect(await runProgram(args, { DATABASE_URL: worker, PORT: "0", ADMIN_PORT: "0" })).toMatchObject({
+      expect(await runProgram(args, { DATABASE_URL: worker, PORT: "0", ADMIN_PORT: "0", PALISADE_API_KEYS: "none" })).toMatchObject({
         code: 1,
         err: expect.stringContaining("this server is a worker of Citus: DATABASE_URL must name the coordinator"),
       });
