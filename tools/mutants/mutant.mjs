@@ -95,14 +95,17 @@ function patternOf(find) {
   return new RegExp(`${before && "\\s+"}${pattern.join("")}${after && "\\s+?"}`, "g");
 }
 
+/** Of other packages, and tested on a real gateway: the client, the SQL, how Postgres is connected to. */
+const ON_A_GATEWAY = /^packages\/(client\/|guard\/src\/(sql\/|database-url))/;
+
 /**
- * The suite in which it must be noticed: its package's; for the client the gateway's, because the
- * client is tested on a real gateway; for an example that of the fault runs. @param {Mutant} mutant
+ * The suite in which it must be noticed: its package's, or the gateway's; for an example that of the
+ * fault runs. @param {Mutant} mutant
  */
 export function suiteOf({ file }) {
   const [root, name] = file.split("/");
   if (root === "examples") return "packages/robustness/test/";
-  return `packages/${name === "client" ? "gateway" : name}/test/`;
+  return `packages/${ON_A_GATEWAY.test(file) ? "gateway" : name}/test/`;
 }
 
 /** The paths of the tests that are expected to notice it; unit tests are the package's own. @param {Mutant} mutant */

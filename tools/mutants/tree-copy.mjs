@@ -16,7 +16,7 @@ const privateModules = new Set([".vite", ".vite-temp", ".experimental-vitest-cac
  */
 const embedding = {
   ".lua": { embedder: "packages/lock/scripts/embed-lua.mjs", embedded: "packages/lock/src/redis/lua.generated.ts" },
-  ".sql": { embedder: "packages/gateway/scripts/embed-sql.mjs", embedded: "packages/gateway/src/store/migrations.generated.ts" },
+  ".sql": { embedder: "packages/guard/scripts/embed-sql.mjs", embedded: "packages/guard/src/sql.generated.ts" },
 };
 const tested = ["packages/lock/test", "packages/client", "packages/gateway", "packages/cli", "packages/testkit"];
 const leftOut = new Set([".git", ".cache"]);

@@ -150,10 +150,11 @@ const rules: Readonly<Record<string, readonly [Rule, ...Files[]]>> = {
   "who uses the client or the guard installs and loads nothing else with it": [
     never(
       /^packages\/(client|guard)\/(src\/|package\.json$)/,
-      /"dependencies"|(?:from |import\()"(?!#exchange"|\.\/(?!tracing\.)[a-z-]+\.js")[^"]+"/,
-      /client\/src\/(?:tracing|exchange-node)\.ts$/,
+      /"dependencies"|(?:from |import\()"(?!#exchange"|\.\/(?!tracing\.|database-url\.|schema\.)[a-z-]+\.js")[^"]+"/,
+      /(?:client\/src\/(?:tracing|exchange-node)|guard\/src\/(?:database-url|schema|for-gateway))\.ts$/,
     ),
     { "packages/guard/src/guard.ts": 'import pg from "pg";' },
+    { "packages/guard/src/index.ts": 'export { migrate } from "./schema.js";' },
     { "packages/client/src/retry.ts": 'const { x } = await import("@palisade/lock");' },
     { "packages/client/src/index.ts": 'export { traceClients } from "./tracing.js";' },
     { "packages/client/package.json": '{ "dependencies": { "undici": "7" } }' },

@@ -2,6 +2,7 @@
 // to date, opens the two ports, and closes everything in the order that loses no accepted request.
 import type { RequestListener, Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { MigrationError, migrate } from "@palisade/guard/schema";
 import type { Locker } from "@palisade/lock";
 import type { OperatorPage } from "@palisade/page";
 import type { Express } from "express";
@@ -18,8 +19,8 @@ import { createLog, type Log } from "./observe/log.js";
 import { Metrics } from "./observe/metrics.js";
 import { Credentials } from "./settings/credentials.js";
 import { type GatewayConfig, type Naming, resolveSettings, type Settings, verifyMode } from "./settings/settings.js";
+import { demandFitDatabase } from "./store/distribute.js";
 import { EngineError } from "./store/engine.js";
-import { demandFitDatabase, MigrationError, migrate } from "./store/migrate.js";
 
 /** One gateway of this process, not yet listening. */
 export interface Gateway {

@@ -4,6 +4,8 @@
 // configuration. A second signal leaves at once.
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { fencedTables, inspectFences, unfence } from "@palisade/guard";
+import { withClient } from "@palisade/guard/gateway";
+import { grantRoles } from "@palisade/guard/schema";
 import { bringUpToDate, connectToLock, createGateway } from "./gateway.js";
 import { makeApiKey } from "./http/api-keys.js";
 import { apiKeyFile } from "./http/auth.js";
@@ -12,8 +14,7 @@ import { createLog } from "./observe/log.js";
 import { recover } from "./recover.js";
 import { Credentials } from "./settings/credentials.js";
 import { GatewayConfigError, readEnvironment, type Setting, type Settings, settings as table, verifyMode } from "./settings/settings.js";
-import { withClient } from "./store/database-url.js";
-import { distribute, grantRoles, MOST_SHARDS } from "./store/migrate.js";
+import { distribute, MOST_SHARDS } from "./store/distribute.js";
 import { version } from "./version.generated.js";
 
 const naming = (key: keyof Settings): string => table[key].env;

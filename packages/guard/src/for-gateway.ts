@@ -13,4 +13,7 @@ export {
   type Token,
   type VerifyToken,
 } from "./checks.js";
+export { databaseUrlFault, withClient } from "./database-url.js";
+export { underLock } from "./schema.js";
 export { mayBeCommitted, type ServerError, serverErrorOf } from "./server-error.js";
+export { citusFunctions, citusTables } from "./sql.generated.js";

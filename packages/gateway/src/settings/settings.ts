@@ -2,11 +2,11 @@
 // types, the environment, --help and docs/settings.md are all read from it. What no operator has a
 // reason to move is a constant where it is used. Below it stands how values are read and whether they
 // make sense together; that reads no file and no network.
+import { databaseUrlFault } from "@palisade/guard/gateway";
 import { z } from "zod";
 import type { ApiKeyFile } from "../http/api-keys.js";
 import { apiKeyFile } from "../http/auth.js";
 import { presetLimits } from "../limits.js";
-import { databaseUrlFault } from "../store/database-url.js";
 
 /** How one setting is described. */
 export interface Setting<Value = unknown> {

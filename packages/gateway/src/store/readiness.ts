@@ -2,9 +2,9 @@
 // These checks decide readiness only. Writes are refused elsewhere: a session that must not be
 // written through is refused when it is opened (session.ts), and the statement itself refuses when
 // synchronous replication is switched off later.
+import { pendingMigrations } from "@palisade/guard/schema";
 import { sql } from "drizzle-orm";
 import type { Engine } from "./engine.js";
-import { pendingMigrations } from "./migrate.js";
 import { type ReadPool, rowsOf } from "./read-pool.js";
 import type { RestoreCheck } from "./restore-check.js";
 import type { Durability } from "./session.js";

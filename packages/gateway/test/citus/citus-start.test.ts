@@ -2,7 +2,7 @@
 // doing it helps.
 import { migrate } from "@palisade/gateway";
 import { PostgresDatabases, queryAt, type TestDatabase } from "@palisade/testkit";
-import { distribute } from "../../src/store/migrate.js";
+import { distribute } from "../../src/store/distribute.js";
 import { test as base, createGateway, describe, eventually, expect, type ProgramResult, quiet, runProgram } from "../support/fixtures.js";
 import { get, put } from "../support/wire.js";
 

@@ -1,11 +1,13 @@
 // A cluster of its own for a test file that breaks workers, with a migrated and distributed
 // database, and stores over it.
+
+import { migrate } from "@palisade/guard/schema";
 import { CitusCluster, type CitusOptions, queryAt } from "@palisade/testkit";
 import { test as base } from "@palisade/testkit/vitest";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/fenced-store.js";
+import { distribute } from "../../src/store/distribute.js";
 import { engineOf, type Shards } from "../../src/store/engine.js";
-import { distribute, migrate } from "../../src/store/migrate.js";
 import { longTimeouts, uniqueName } from "../support/fixtures.js";
 
 export { describe, expect } from "@palisade/testkit/vitest";

@@ -2,8 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeApiKey } from "@palisade/gateway";
+import { grantRoles, migrate } from "@palisade/guard/schema";
 import { PostgresServer, returnPort, scratchFolder, startNode, takePort } from "@palisade/testkit";
-import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { describe, eventually, expect, gatewayProgram, runProgram, test, uniqueName } from "../support/fixtures.js";
 import { fencedTable } from "../support/sql.js";
 import { put } from "../support/wire.js";

@@ -3,9 +3,9 @@
 // the pair of exactly its own resource.
 import { readFile } from "node:fs/promises";
 import { guard } from "@palisade/guard";
+import { grantRoles, migrate } from "@palisade/guard/schema";
 import { PostgresServer } from "@palisade/testkit";
 import type pg from "pg";
-import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { type Connect, describe, expect, test, uniqueName } from "../support/fixtures.js";
 import { fencedTable, fenceOf, inTransaction, type Pair, untilSomebodyWaits, writeUnder } from "../support/sql.js";
 

@@ -4,10 +4,10 @@ import { execFileSync } from "node:child_process";
 import { constants, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { makeApiKey } from "@palisade/gateway";
+import { grantRoles, migrate } from "@palisade/guard/schema";
 import { gatewayProgram, PostgresPair, scratchFolder, startChild } from "@palisade/testkit";
 import { bringUpToDate } from "../../src/gateway.js";
 import { createLog } from "../../src/observe/log.js";
-import { grantRoles, migrate } from "../../src/store/migrate.js";
 import { test as base, describe, eventually, expect, runProgram, uniqueName } from "../support/fixtures.js";
 import { get, put, RawConnection, send } from "../support/wire.js";
 

@@ -2,11 +2,11 @@
 // with the rights of the owner of the fences, and neither role can lower a fence past the record.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { grantRoles, MigrationError, migrate } from "@palisade/guard/schema";
 import { connectTo, PostgresServer, queryAt } from "@palisade/testkit";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { openStore } from "../../src/fenced-store.js";
-import { grantRoles, MigrationError, migrate } from "../../src/store/migrate.js";
 import { history, resources } from "../../src/store/reads.js";
 import { test as base, createGateway, describe, expect, quiet } from "../support/fixtures.js";
 import { writeUnder } from "../support/sql.js";
@@ -276,7 +276,7 @@ describe("migrations", () => {
     const { applied } = await migrate(database.url);
     await using client = await connectTo(database.url);
     const { rows } = await client.query("select checksum from palisade.migrations where name = $1", [applied[0]]);
-    const text = await readFile(new URL(`../../src/store/migrations/${applied[0]}`, import.meta.url));
+    const text = await readFile(new URL(`../../../guard/src/sql/${applied[0]}`, import.meta.url));
     expect(rows).toEqual([{ checksum: createHash("sha256").update(text).digest("hex") }]);
     await client.query("insert into palisade.migrations values ('9999_future.sql', 'x')");
     await expect(migrate(database.url)).rejects.toThrow(MigrationError);

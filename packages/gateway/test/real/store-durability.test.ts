@@ -1,9 +1,10 @@
 // A failover must not forget a fence. A real primary and a real standby with a proxy between them;
 // the asynchronous pair is the control that forgets.
+
+import { migrate } from "@palisade/guard/schema";
 import { PostgresPair, queryAt } from "@palisade/testkit";
 import type { Verdict } from "../../src/fence/verdict.js";
 import type { FencedStore } from "../../src/fenced-store.js";
-import { migrate } from "../../src/store/migrate.js";
 import { fencedWrite } from "../../src/write/statement.js";
 import { test as base, expect, type OpenStore, uniqueName } from "../support/fixtures.js";
 import { plainForm, statementValues } from "../support/sql.js";

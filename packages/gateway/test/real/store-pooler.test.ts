@@ -3,8 +3,8 @@
 // needs. In session mode the gateway keeps its connection.
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
+import { migrate } from "@palisade/guard/schema";
 import { Pgbouncer, type PgbouncerOptions } from "@palisade/testkit";
-import { migrate } from "../../src/store/migrate.js";
 import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
 import { holderOf, put } from "../support/sql.js";
 

@@ -1,13 +1,13 @@
 // A restored backup must not forget fences (G7): a real cluster that is restored in every way that there
 // is, under gateways with open connections, real nodes of the lock, and the program that recovers.
 import { withFencedTransaction } from "@palisade/guard";
+import { migrate } from "@palisade/guard/schema";
 import { createLocker, type Locker } from "@palisade/lock";
 import { connectTo, Pgbouncer, PostgresPair, PostgresServer, queryAt, type RedisFleet } from "@palisade/testkit";
 import type pg from "pg";
 import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore, type StoreConfig } from "../../src/fenced-store.js";
 import { recover } from "../../src/recover.js";
-import { migrate } from "../../src/store/migrate.js";
 import { markOf } from "../../src/store/restore-check.js";
 import { test as base, expect, longTimeouts, runProgram, vi } from "../support/fixtures.js";
 import { put } from "../support/sql.js";

@@ -1,9 +1,10 @@
 // A database that cannot run the gateway's statements: the operator hears so before the first
 // write, and a writer is not told to try again for ever. A rule on the table makes a Postgres that
 // refuses INSERT … ON CONFLICT, as other engines do.
+
+import { migrate } from "@palisade/guard/schema";
 import pg from "pg";
 import type { StoreEvent } from "../../src/fenced-store.js";
-import { migrate } from "../../src/store/migrate.js";
 import { test as base, expect, uniqueName } from "../support/fixtures.js";
 import { put } from "../support/sql.js";
 

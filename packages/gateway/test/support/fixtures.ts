@@ -9,7 +9,7 @@ import type { FencedStore } from "../../src/fenced-store.js";
 import { openStore as openStoreWith, type StoreConfig } from "../../src/fenced-store.js";
 import { createGatewayWith, type GatewayLimits } from "../../src/gateway.js";
 import { settings } from "../../src/settings/settings.js";
-import { distribute } from "../../src/store/migrate.js";
+import { distribute } from "../../src/store/distribute.js";
 
 export { afterAll, beforeAll, describe, expect, vi } from "@palisade/testkit/vitest";
 export { gatewayProgram };

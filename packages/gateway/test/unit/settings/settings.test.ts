@@ -3,11 +3,11 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { databaseUrlFault } from "@palisade/guard/gateway";
 import { afterAll, describe, expect, test } from "vitest";
 import { createGateway } from "../../../src/gateway.js";
 import { storeLimits } from "../../../src/limits.js";
 import { type GatewayConfig, GatewayConfigError, readEnvironment, settings, verifyMode } from "../../../src/settings/settings.js";
-import { databaseUrlFault } from "../../../src/store/database-url.js";
 
 const databaseUrl = "postgres://user:hunter2@db.example/app";
 const settingsOf = (env: Record<string, string>) => readEnvironment({ DATABASE_URL: databaseUrl, ...env }).settings;

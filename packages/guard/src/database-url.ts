@@ -1,7 +1,8 @@
 // The URL of the database: what is wrong with it, and why no connection came about with it, in
 // sentences that name the part to look at and never show the password. It has one host: an address
 // that leads to the primary is HAProxy's work, or that of a service or of DNS (deploy/ha).
-import pg from "pg";
+import type pg from "pg";
+import { serverErrorOf } from "./server-error.js";
 
 const SHAPE = /^postgres(?:ql)?:\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/i;
 const BROKEN_ESCAPE = /%(?![0-9a-f]{2})/i;
@@ -61,7 +62,7 @@ const unreachable = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ETI
 const certificate = /CERT|SIGNED|ISSUER|ALTNAME/;
 
 /** Errors that are not about the connection come back as they are. */
-export function connectionFault(error: unknown, { host, port, user, database }: pg.Client): unknown {
+function connectionFault(error: unknown, { host, port, user, database }: pg.Client): unknown {
   if (!(error instanceof Error)) return error;
   const code = codeOf(error) ?? "";
   const place = `${host}:${port}`;
@@ -69,7 +70,7 @@ export function connectionFault(error: unknown, { host, port, user, database }: 
   if (unresolved.has(code)) return tell(`the host ${host} has no address (${code})`);
   if (error.message === "timeout expired" || /timeout/.test(error.message))
     return tell(`the host and port ${place} did not answer in time (${error.message})`);
-  if (error instanceof pg.DatabaseError) {
+  if (serverErrorOf(error) !== undefined) {
     if (code.startsWith("28")) return tell(`the user ${user} or its password is not accepted by ${place}: ${error.message} (${code})`);
     if (code === "3D000") return tell(`there is no database ${database} at ${place} (${code})`);
     return error;
@@ -98,7 +99,8 @@ function codeOf(error: Error): string | undefined {
 export async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>, timeoutMs?: number): Promise<T> {
   const fault = databaseUrlFault(databaseUrl);
   if (fault !== undefined) throw new TypeError(`the URL of the database ${fault}`);
-  const client = new pg.Client({
+  const { default: driver } = await import("pg");
+  const client = new driver.Client({
     connectionString: databaseUrl,
     application_name: "palisade-migrate",
     connectionTimeoutMillis: timeoutMs ?? 0,
