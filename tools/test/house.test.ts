@@ -91,6 +91,16 @@ const links: Rule = (files) =>
       : [],
   );
 
+/** Whoever is woken by an alert finds what to do about it. */
+const alerts: Rule = (files) => {
+  const shipped = [...(files["deploy/prometheus/palisade.rules.yml"] ?? "").matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+  const described = [...(files["docs/operating.md"] ?? "").matchAll(/`(Palisade[A-Z]\w+)`/g)].map(([, name]) => name);
+  return [
+    ...shipped.filter((name) => !described.includes(name)).map((name) => `docs/operating.md says nothing of ${name}`),
+    ...described.filter((name) => !shipped.includes(name)).map((name) => `docs/operating.md: ${name} is no rule`),
+  ];
+};
+
 /** By a commit, which nobody can move as one moves a tag; the version beside it is what a reader and Dependabot look at. */
 const actions: Rule = (files) => {
   const used = Object.entries(files).flatMap(([path, text]) =>
@@ -171,6 +181,11 @@ const rules: Readonly<Record<string, readonly [Rule, ...Files[]]>> = {
     { "spec/invariants.md": "## G1 F\n\n**Checked by** x\n", "a.test.ts": 'test("G1 x");test("G9 y");' },
   ],
   "every link of a document leads somewhere": [links, { "README.md": "[how](docs/none.md)" }],
+  "docs/operating.md says what to do for each alert that is shipped, and names no other": [
+    alerts,
+    { "deploy/prometheus/palisade.rules.yml": "      - alert: PalisadeDown" },
+    { "docs/operating.md": "| `PalisadeDown` | start it |" },
+  ],
   "an action of a workflow is pinned by its commit, and everywhere by the same": [
     actions,
     { ".github/workflows/ci.yml": "      - uses: actions/checkout@v7" },

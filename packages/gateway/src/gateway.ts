@@ -4,6 +4,7 @@ import type { RequestListener, Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { MigrationError, migrate } from "@palisade/guard/schema";
 import type { Locker } from "@palisade/lock";
+import { lockMetrics } from "@palisade/lock/metrics";
 import type { OperatorPage } from "@palisade/page";
 import type { Express } from "express";
 import { type FencedStore, openStore, type Readiness, type ReadinessCheck, type VerifyToken } from "./fenced-store.js";
@@ -90,6 +91,7 @@ class RunningGateway implements Gateway {
   #store: FencedStore | undefined;
   #page: OperatorPage | undefined;
   #lock: Locker | undefined;
+  #stopCounting = (): void => {};
   readonly #ending = new AbortController();
   #opening: Promise<void> | undefined;
   #servers: { readonly api: GatewayServer; readonly admin: Server } | undefined;
@@ -164,8 +166,7 @@ class RunningGateway implements Gateway {
     if (settings.migrations === "on") await bringUpToDate(settings.databaseUrl, this.#log, { signal: this.#ending.signal });
     else await refuseUnfitDatabase(settings.databaseUrl, this.#storeLimits.connectTimeoutMs);
     const mode = verifyMode(settings);
-    if (settings.redisUrls !== undefined && (mode !== "off" || settings.page === "on"))
-      this.#lock = await connectToLock(settings.redisUrls, settings.namespace);
+    if (settings.redisUrls !== undefined && (mode !== "off" || settings.page === "on")) await this.#connectToLock(settings.redisUrls);
     const lock = this.#verifyingLock;
     const { verify: _mode, ...storeSettings } = settings;
     this.#store = await openStore({
@@ -183,7 +184,7 @@ class RunningGateway implements Gateway {
     const { checks } = await this.#store.ready();
     const encoding = checks.find(({ name, status }) => name === "encoding" && status === "failed");
     if (encoding !== undefined) {
-      await Promise.all([this.#store.close(), this.#lock?.close()]);
+      await Promise.all([this.#store.close(), this.#leaveLock()]);
       throw new MigrationError(`the database has the encoding ${encoding.detail}`);
     }
     for (const { name, status, detail } of checks)
@@ -217,6 +218,16 @@ class RunningGateway implements Gateway {
     } catch (error) {
       this.#log.error({ err: error }, "not all credentials could be read again");
     }
+  }
+
+  async #connectToLock(redisUrls: readonly string[]): Promise<void> {
+    this.#lock = await connectToLock(redisUrls, this.#settings.namespace);
+    this.#stopCounting = lockMetrics(this.#serving.metrics.registry, this.#lock);
+  }
+
+  async #leaveLock(): Promise<void> {
+    this.#stopCounting();
+    await this.#lock?.close();
   }
 
   /** The page looks at the lock also where tokens are taken on trust. */
@@ -267,7 +278,7 @@ class RunningGateway implements Gateway {
     const unfinished = this.#dispatcher.inFlight;
     await this.#store?.close({ drainMs: leftMs() });
     this.#servers?.api.closeAllConnections();
-    await this.#lock?.close();
+    await this.#leaveLock();
     if (this.#servers !== undefined) closed.push(closeServer(this.#servers.admin));
     this.#servers?.admin.closeAllConnections();
     await Promise.all(closed);

@@ -2,28 +2,38 @@
 // that only they need that package. Labels come from fixed lists; resources and tokens are none.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { LeaseLostReason } from "../protocol/ballot.js";
 import {
   type AttemptEvent,
   channelNames,
   type EndEvent,
   type ForceReleaseEvent,
   type LossEvent,
-  type NodeEvent,
   type RenewalEvent,
   type WaitEvent,
 } from "../protocol/events.js";
+import type { Fleet, NodeInspection } from "../protocol/fleet.js";
+import { majority } from "../quorum.js";
 
 const waitBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 const holdBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 3_600];
+const lossReasons: readonly Exclude<LeaseLostReason, "released">[] = ["expired", "taken", "unreachable", "quarantined", "closed"];
+const nodeGaugeNames = { nodes: "palisade_lock_nodes", quorum: "palisade_lock_quorum", spare: "palisade_lock_spare_nodes" } as const;
 
 type Reporters = Readonly<Partial<Record<keyof typeof channelNames, (event: never) => void>>>;
 
+/** A locker, of which the nodes are asked for. */
+interface NodeWatcher {
+  readonly fleet: Pick<Fleet, "nodes">;
+}
+
 /**
  * Counts what all lockers of this process do, in the registry, until the returned function is
- * called. Names begin with `palisade_lock_`.
+ * called; with a locker, also how its nodes stand. Names begin with `palisade_lock_`.
  */
-export function lockMetrics(registry: Registry): () => void {
-  const reporters: Reporters = { ...callReporters(registry), ...leaseReporters(registry), ...nodeReporters(registry) };
+export function lockMetrics(registry: Registry, locker?: NodeWatcher): () => void {
+  const reporters: Reporters = { ...callReporters(registry), ...leaseReporters(registry) };
+  if (locker !== undefined) nodeGauges(registry, locker);
   const subscriptions = Object.entries(reporters).map(([channel, report]) => ({
     name: channelNames[channel as keyof typeof channelNames],
     listener: (event: unknown) => report(event as never),
@@ -31,6 +41,7 @@ export function lockMetrics(registry: Registry): () => void {
   for (const { name, listener } of subscriptions) subscribe(name, listener);
   return () => {
     for (const { name, listener } of subscriptions) unsubscribe(name, listener);
+    for (const name of Object.values(nodeGaugeNames)) registry.removeSingleMetric(name);
   };
 }
 
@@ -54,6 +65,7 @@ function callReporters(registry: Registry): Reporters {
     buckets: waitBuckets,
     registers,
   });
+  waits.zero({ outcome: "won" });
   return {
     attempt: ({ outcome, rounds }: AttemptEvent) => {
       attempts.inc({ outcome });
@@ -89,6 +101,8 @@ function leaseReporters(registry: Registry): Reporters {
     help: "Holders removed by this process",
     registers,
   });
+  // What appears with its first event has not risen, for Prometheus.
+  for (const reason of lossReasons) losses.inc({ reason }, 0);
   return {
     end: ({ reason, heldMs }: EndEvent) => holds.observe({ reason }, heldMs / 1_000),
     renewal: ({ outcome }: RenewalEvent) => renewals.inc({ outcome }),
@@ -97,27 +111,47 @@ function leaseReporters(registry: Registry): Reporters {
   };
 }
 
-function nodeReporters(registry: Registry): Reporters {
-  const gauge = (name: string, help: string): Set<string> => {
-    const nodes = new Set<string>();
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(nodes.size);
-      },
-    });
-    return nodes;
+const states: readonly NodeInspection["state"][] = ["votes", "waits", "silent"];
+
+/** Asks the members whenever it is scraped. Where none may be asked, none votes. */
+function nodeGauges(registry: Registry, { fleet }: NodeWatcher): void {
+  let looking: Promise<readonly NodeInspection[]> | undefined;
+  const look = (): Promise<readonly NodeInspection[]> => {
+    looking ??= fleet
+      .nodes()
+      .catch(() => [])
+      .finally(() => {
+        looking = undefined;
+      });
+    return looking;
   };
-  const quarantined = gauge("palisade_lock_quarantined_nodes", "Nodes that do not vote until their memory is rebuilt");
-  const disconnected = gauge("palisade_lock_disconnected_nodes", "Nodes that were connected and are not");
-  return {
-    node: (event: NodeEvent) => {
-      if (event.kind === "quarantined") quarantined.add(event.node);
-      else if (event.kind === "admitted") quarantined.delete(event.node);
-      else if (event.kind === "disconnected") disconnected.add(event.node);
-      else if (event.kind === "connected") disconnected.delete(event.node);
+  const votesOf = (nodes: readonly NodeInspection[]): number => nodes.filter(({ state }) => state === "votes").length;
+  const registers = [registry];
+  new Gauge({
+    name: nodeGaugeNames.nodes,
+    help: "Members of the fleet by state: votes, waits, silent",
+    labelNames: ["state"],
+    registers,
+    async collect() {
+      const nodes = await look();
+      for (const state of states) this.set({ state }, nodes.filter((node) => node.state === state).length);
     },
-  };
+  });
+  new Gauge({
+    name: nodeGaugeNames.quorum,
+    help: "Votes that a lease needs",
+    registers,
+    async collect() {
+      this.set(majority((await look()).length));
+    },
+  });
+  new Gauge({
+    name: nodeGaugeNames.spare,
+    help: "Nodes that may fail now without stopping the lock; below 0 it stands still",
+    registers,
+    async collect() {
+      const nodes = await look();
+      this.set(votesOf(nodes) - majority(nodes.length));
+    },
+  });
 }

@@ -93,7 +93,9 @@ describe("a subscriber hears of", () => {
 
 test("attempts, waits, holds, renewals, losses and nodes are counted, until counting is stopped", async ({ fleet, open }) => {
   const registry = new Registry();
-  const stop = lockMetrics(registry);
+  const { urls, nodes } = await fleet({ nodes: 3 });
+  const [holder, waiter] = [open({ nodes: urls }), open({ nodes: urls })];
+  const stop = lockMetrics(registry, holder);
   const value = async (name: string, labels: Readonly<Record<string, string>> = {}) => {
     const found = (await registry.getSingleMetric(name)?.get())?.values ?? [];
     const matching = found.filter((each) =>
@@ -102,8 +104,10 @@ test("attempts, waits, holds, renewals, losses and nodes are counted, until coun
     const counts = matching.filter((each) => !("metricName" in each) || each.metricName === `${name}_count`);
     return counts.reduce((sum, each) => sum + each.value, 0);
   };
-  const { urls, nodes } = await fleet({ nodes: 3 });
-  const [holder, waiter] = [open({ nodes: urls }), open({ nodes: urls })];
+  const standing = async () => {
+    const lines = (await registry.metrics()).split("\n");
+    return lines.filter((line) => /^palisade_lock_(nodes|quorum|spare)/.test(line)).map((line) => line.replace(/\w+_lock_/, ""));
+  };
   const lease = await holder.acquire("r");
   expect(await waiter.tryAcquire("r")).toMatchObject({ ok: false });
   const waiting = waiter.acquire("r", { waitMs: 20_000 });
@@ -120,13 +124,29 @@ test("attempts, waits, holds, renewals, losses and nodes are counted, until coun
   expect(await value("palisade_lock_renewals_total", { outcome: "renewed" })).toBe(1);
   expect(await value("palisade_lock_forced_releases_total")).toBe(1);
   await nodes[0]?.kill();
-  await expect.poll(() => value("palisade_lock_disconnected_nodes")).toBe(1);
+  const degraded = (state: "waits" | "silent") => [
+    'nodes{state="votes"} 2',
+    `nodes{state="waits"} ${state === "waits" ? 1 : 0}`,
+    `nodes{state="silent"} ${state === "silent" ? 1 : 0}`,
+    "quorum 2",
+    "spare_nodes 0",
+  ];
+  await expect.poll(standing).toEqual(degraded("silent"));
   await nodes[0]?.restart({ forget: true });
-  await expect.poll(() => value("palisade_lock_quarantined_nodes")).toBe(1);
+  await expect.poll(standing).toEqual(degraded("waits"));
   expect(await registry.metrics()).not.toContain(String(lease.token));
+  await holder.close();
+  expect(await standing()).toEqual([
+    'nodes{state="votes"} 0',
+    'nodes{state="waits"} 0',
+    'nodes{state="silent"} 0',
+    "quorum 1",
+    "spare_nodes -1",
+  ]);
   stop();
+  expect(await standing()).toEqual([]);
   const before = await value("palisade_lock_attempts_total");
-  await holder.tryAcquire("s");
+  await waiter.tryAcquire("s");
   expect(await value("palisade_lock_attempts_total")).toBe(before);
 });
 
