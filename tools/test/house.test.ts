@@ -161,7 +161,7 @@ const rules: Readonly<Record<string, readonly [Rule, ...Files[]]>> = {
     never(
       /^packages\/(client|guard)\/(src\/|package\.json$)/,
       /"dependencies"|(?:from |import\()"(?!#exchange"|\.\/(?!tracing\.|database-url\.|schema\.)[a-z-]+\.js")[^"]+"/,
-      /(?:client\/src\/(?:tracing|exchange-node)|guard\/src\/(?:database-url|schema|for-gateway))\.ts$/,
+      /(?:client\/src\/(?:tracing|exchange-node)|guard\/src\/(?:database-url|schema|for-gateway|main))\.ts$/,
     ),
     { "packages/guard/src/guard.ts": 'import pg from "pg";' },
     { "packages/guard/src/index.ts": 'export { migrate } from "./schema.js";' },

@@ -99,7 +99,10 @@ function codeOf(error: Error): string | undefined {
 export async function withClient<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>, timeoutMs?: number): Promise<T> {
   const fault = databaseUrlFault(databaseUrl);
   if (fault !== undefined) throw new TypeError(`the URL of the database ${fault}`);
-  const { default: driver } = await import("pg");
+  const { default: driver } = await import("pg").catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== "ERR_MODULE_NOT_FOUND") throw cause;
+    throw new Error(`the driver pg is not installed here: npm install pg, or run what npx @palisade/guard sql prints`, { cause });
+  });
   const client = new driver.Client({
     connectionString: databaseUrl,
     application_name: "palisade-migrate",

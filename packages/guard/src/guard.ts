@@ -160,12 +160,13 @@ export function guardError(error: unknown, requests: readonly GuardRequest[]): u
   );
 }
 
+export const INSTALL = "run npx @palisade/guard migrate with the DATABASE_URL of its owner, or what npx @palisade/guard sql prints";
+const GRANT = "run npx @palisade/guard grant ROLE, with its name, and with the DATABASE_URL of the owner of the fences";
+
 /** What has to be run where the fences are not there, or not for this role. */
 function missingSetup({ code, message }: ServerError): string | undefined {
   if (!/\b(palisade|guard|fence_of)\b/.test(message)) return undefined;
-  if (code === "3F000" || code === "42883")
-    return `this database has no fences: run npx @palisade/gateway migrate as its owner, with DATABASE_URL (${message})`;
-  if (code === "42501")
-    return `this role may not use the fences: run npx @palisade/gateway grant as the owner of the database, then grant palisade_app to the role (${message})`;
+  if (code === "3F000" || code === "42883") return `this database has no fences: ${INSTALL} (${message})`;
+  if (code === "42501") return `this role may not use the fences: ${GRANT} (${message})`;
   return undefined;
 }

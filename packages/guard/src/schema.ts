@@ -4,6 +4,8 @@
 // uses the guard alone needs no gateway for it.
 import type pg from "pg";
 import { withClient } from "./database-url.js";
+import { INSTALL } from "./guard.js";
+import { serverErrorOf } from "./server-error.js";
 import { citusFunctions, grants, migrations } from "./sql.generated.js";
 
 /** The files that were applied, and how many were there already. */
@@ -38,11 +40,23 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
 }
 
 /**
- * Gives the roles palisade_gateway and palisade_app their rights. For the owner of the schema,
- * after `migrate`; may be repeated.
+ * Gives the roles palisade_gateway and palisade_app their rights, and the latter to `appRoles`. For
+ * the owner of the schema, after `migrate`; may be repeated.
  */
-export async function grantRoles(databaseUrl: string): Promise<void> {
-  await withClient(databaseUrl, (client) => underLock(client, () => client.query(grants)));
+export async function grantRoles(databaseUrl: string, ...appRoles: readonly string[]): Promise<void> {
+  await withClient(databaseUrl, async (client) => {
+    const memberships = appRoles.map((role) => `grant palisade_app to ${client.escapeIdentifier(role)};`);
+    await underLock(client, () => client.query(grants + memberships.join("\n"))).catch((error: unknown) => {
+      throw serverErrorOf(error)?.code === NO_SCHEMA
+        ? new MigrationError(`this database has no fences: ${INSTALL}`, { cause: error })
+        : error;
+    });
+  });
+}
+
+/** What `migrate` does to an empty database, for the tool that runs the application's own migrations. */
+export function schemaSql(): string {
+  return MIGRATIONS_TABLE + migrations.map(applied).join("");
 }
 
 /** The files that `migrate` would apply. Throws MigrationError where it would. */
@@ -78,13 +92,14 @@ export async function underLock<T>(client: Queryable, work: () => Promise<T>): P
 }
 
 const MIGRATE =
-  "Run `palisade-gateway migrate` with the DATABASE_URL of the database's owner, and set PALISADE_MIGRATIONS=off for gateways that run as another role";
-const GRANT = "run `palisade-gateway grant` as the owner of the schema, and `grant palisade_gateway to ROLE`";
+  "Run `npx @palisade/guard migrate` or `npx @palisade/gateway migrate` with the DATABASE_URL of the database's owner, and set PALISADE_MIGRATIONS=off for gateways that run as another role";
+const GRANT = "run `npx @palisade/gateway grant` as the owner of the schema, and `grant palisade_gateway to ROLE`";
+const NO_SCHEMA = "3F000";
 const INSUFFICIENT_PRIVILEGE = "42501";
 
 /** An error that is about rights says which command helps. */
 function withoutRights(error: unknown, { user = "" }: pg.Client, command: string): unknown {
-  if (!(error instanceof Error) || (error as { readonly code?: string }).code !== INSUFFICIENT_PRIVILEGE) return error;
+  if (!(error instanceof Error) || serverErrorOf(error)?.code !== INSUFFICIENT_PRIVILEGE) return error;
   const what = command === GRANT ? "read the schema palisade" : "bring the schema up to date";
   return new MigrationError(`the role ${user} may not ${what}: ${error.message}. ${command.replace("ROLE", user)}.`, { cause: error });
 }

@@ -120,12 +120,12 @@ describe("a start", () => {
       ADMIN_PORT: "0",
       PALISADE_API_KEYS: "none",
     };
-    const advice = "Run `palisade-gateway migrate` with the DATABASE_URL of the database's owner";
+    const advice = "Run `npx @palisade/guard migrate` or `npx @palisade/gateway migrate` with the DATABASE_URL of the database's owner";
     const denied = new RegExp(`palisade-gateway: the role nobody may not .*permission denied.*${advice}`);
     expect(await runProgram(["serve"], env)).toMatchObject({ code: 1, err: expect.stringMatching(denied) });
     await migrate(server.url);
     await grantRoles(server.url);
-    const grant = "run `palisade-gateway grant` as the owner of the schema, and `grant palisade_gateway to nobody`";
+    const grant = "run `npx @palisade/gateway grant` as the owner of the schema, and `grant palisade_gateway to nobody`";
     expect(await runProgram(["serve"], env)).toMatchObject({ code: 1, err: expect.stringContaining(grant) });
   });
 });

@@ -423,7 +423,7 @@ describe("is misuse:", () => {
 
   test("a database without the fences, and a role without the right to them: the command is named", async ({ connect, database }) => {
     const elsewhere = await connect(Object.assign(new URL(database.url), { pathname: "/postgres" }).href);
-    await expect(withFencedTransaction(elsewhere, lease, none)).rejects.toThrow("run npx @palisade/gateway migrate");
+    await expect(withFencedTransaction(elsewhere, lease, none)).rejects.toThrow("run npx @palisade/guard migrate");
     const client = await connect();
     const role = `unknown_${process.pid}`;
     await client.query(`create role ${role} login`);
@@ -431,10 +431,10 @@ describe("is misuse:", () => {
       const unknown = await connect(Object.assign(new URL(database.url), { username: role }).href);
       const verify = async () => "issued" as const;
       for (const request of [lease, { ...lease, verify }])
-        await expect(withFencedTransaction(unknown, request, none)).rejects.toThrow("run npx @palisade/gateway grant as the owner");
+        await expect(withFencedTransaction(unknown, request, none)).rejects.toThrow("run npx @palisade/guard grant ROLE");
       await client.query(`grant usage on schema palisade to ${role}`);
       await unknown.query("begin");
-      await expect(guard(unknown, lease)).rejects.toThrow("then grant palisade_app to the role");
+      await expect(guard(unknown, lease)).rejects.toThrow("run npx @palisade/guard grant ROLE");
     } finally {
       await client.query(`drop owned by ${role}; drop role ${role}`);
     }
