@@ -55,7 +55,11 @@ export class Context implements AsyncDisposable {
 
   get gateway(): GatewayClient {
     const { gatewayUrl, apiKey, timeoutMs } = this.settings;
-    if (gatewayUrl === undefined) throw new UsageError("No gateway is known: set PALISADE_GATEWAY_URL or give --gateway http://host:port");
+    if (gatewayUrl === undefined)
+      throw new UsageError(
+        "No gateway is known: set PALISADE_GATEWAY_URL or give --gateway http://host:port, and set PALISADE_API_KEY; " +
+          "npx @palisade/dev prints both.",
+      );
     return createGatewayClient({ url: gatewayUrl, apiKey, timeoutMs, retry: { forMs: timeoutMs } });
   }
 
@@ -88,6 +92,7 @@ export class Context implements AsyncDisposable {
 export function answered<A extends { readonly ok: true }>(answer: A | Refusal): A {
   if (answer.ok) return answer;
   // Without a status no gateway has answered: the detail says why.
-  const said = answer.status === undefined ? answer.detail : `The gateway answered ${answer.code}: ${answer.detail}`;
+  const remedy = answer.code === "unauthenticated" ? " Set PALISADE_API_KEY, here or in --env-file, to a key that it knows." : "";
+  const said = answer.status === undefined ? answer.detail : `The gateway answered ${answer.code}: ${answer.detail}${remedy}`;
   throw new GatewayRefusal(said, answer.code);
 }

@@ -1,6 +1,6 @@
 // What a command found, and how it is shown: a table or lines for people, JSON for programs, cells
 // parted by tabs where the output is piped.
-import { padded, printable, shortened, widthOf } from "./text.js";
+import { inLines, padded, printable, shortened, widthOf } from "./text.js";
 
 type Colour = "red" | "green" | "yellow" | "dim" | "bold";
 export interface Cell {
@@ -10,7 +10,7 @@ export interface Cell {
 export interface Table {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly (string | Cell)[])[];
-  /** Shortened first where the terminal is narrow. */
+  /** Goes on in further lines where the terminal is narrow, and is never cut: a name, or why. */
   readonly widest: number;
 }
 
@@ -32,6 +32,8 @@ export interface Style {
 
 /** Where a column would have fewer, its words could not be told apart. */
 const LEAST = 12;
+/** Of the one that is never cut: where it would have fewer, one row stands below the other. */
+const LEAST_WHOLE = 24;
 
 const codes: Readonly<Record<Colour, readonly [number, number]>> = {
   red: [31, 39],
@@ -60,7 +62,7 @@ function tableLines({ columns, rows, widest }: Table, style: Style): string[] {
     const most = Math.max(0, ...cells.map((row) => widthOf(row[at]?.text ?? "")));
     return most === 0 ? 0 : Math.max(widthOf(title), most);
   });
-  if (!fit(widths, { widest, into: style.columns })) return cells.flatMap((row) => recordLines({ columns, row }, style));
+  if (!fit(widths, { widest, into: style.columns })) return cells.flatMap((row) => recordLines({ columns, row, widest }, style));
   const line = (row: readonly Cell[]) =>
     row
       .flatMap((cell, at) => {
@@ -69,28 +71,42 @@ function tableLines({ columns, rows, widest }: Table, style: Style): string[] {
       })
       .join("  ")
       .trimEnd();
-  return [line(columns.map((text) => ({ text, colour: "dim" }))), ...cells.map(line)];
+  const lines = (row: readonly Cell[]) =>
+    inLines(row[widest]?.text ?? "", widths[widest] ?? 0).map((text, index) =>
+      line(row.map((cell, at) => (at === widest ? { ...cell, text } : index === 0 ? cell : { text: "" }))),
+    );
+  return [line(columns.map((text) => ({ text, colour: "dim" }))), ...cells.flatMap(lines)];
+}
+
+interface Row {
+  readonly columns: readonly string[];
+  readonly row: readonly Cell[];
+  readonly widest: number;
 }
 
 /** One row below the other, without what is empty: for a terminal too narrow for a table. */
-function recordLines({ columns, row }: { readonly columns: readonly string[]; readonly row: readonly Cell[] }, style: Style): string[] {
+function recordLines({ columns, row, widest }: Row, style: Style): string[] {
   const titles = Math.max(...columns.map(widthOf));
   const width = Math.max(LEAST, (style.columns ?? 0) - titles - 2);
   const lines = row.flatMap((cell, at) => {
     if (cell.text === "") return [];
-    const title = padded(columns[at] ?? "", titles);
-    return [`${painted({ text: title, colour: "dim" }, style)}  ${painted({ ...cell, text: shortened(cell.text, width) }, style)}`];
+    const texts = at === widest ? inLines(cell.text, width) : [shortened(cell.text, width)];
+    return texts.map((text, index) => {
+      const title = padded(index === 0 ? (columns[at] ?? "") : "", titles);
+      return `${painted({ text: title, colour: "dim" }, style)}  ${painted({ ...cell, text }, style)}`;
+    });
   });
   return [...lines, ""];
 }
 
-/** Narrows the one that may be shortened, and then whichever is the widest. False: too narrow. */
+/** Narrows the one that goes on in further lines, and then whichever of the others is the widest. False: too narrow. */
 function fit(widths: number[], { widest, into }: { readonly widest: number; readonly into: number }): boolean {
   const shown = widths.filter((width) => width > 0).length;
   const total = () => widths.reduce((sum, width) => sum + width, 2 * (shown - 1));
-  widths[widest] = Math.max(Math.min(LEAST, widths[widest] ?? 0), (widths[widest] ?? 0) - Math.max(0, total() - into));
+  widths[widest] = Math.max(Math.min(LEAST_WHOLE, widths[widest] ?? 0), (widths[widest] ?? 0) - Math.max(0, total() - into));
   while (total() > into) {
-    const at = widths.indexOf(Math.max(...widths));
+    const most = Math.max(...widths.filter((_, at) => at !== widest));
+    const at = widths.findIndex((width, index) => index !== widest && width === most);
     if ((widths[at] ?? 0) <= LEAST) return false;
     widths[at] = (widths[at] ?? 0) - 1;
   }

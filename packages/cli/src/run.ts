@@ -33,13 +33,10 @@ async function started(program: Program): Promise<number> {
     return 0;
   };
   if (values.version === true) return say(`${version()}\n`);
-  if (name === undefined) {
-    if (values.help === true) return say(helpText());
-    throw new UsageError("no command was given; palisade --help lists them.");
-  }
+  if (name === undefined) return say(helpText(widthOf(program)));
   if (name === "completion") return say(completionFor(words));
   const command = commandNamed(name);
-  if (values.help === true) return say(commandHelp(name, command));
+  if (values.help === true) return say(commandHelp(name, command, widthOf(program)));
   checkWords(name, command, words);
   checkFlags(name, command, values);
   const style = styleOf(program, values);
@@ -90,7 +87,11 @@ function completionFor([shell = "", ...rest]: readonly string[]): string {
 function styleOf({ output, env }: Program, values: Given): Style {
   if (output.isTTY !== true) return { colours: false, columns: undefined };
   const colours = values["no-color"] !== true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb";
-  return { colours, columns: Math.max(20, output.columns ?? 80) };
+  return { colours, columns: widthOf({ output }) };
+}
+
+function widthOf({ output }: Pick<Program, "output">): number {
+  return Math.max(20, output.columns ?? 80);
 }
 
 function version(): string {
@@ -100,19 +101,43 @@ function version(): string {
 // The help texts and the completion of shells, from the table of commands.
 
 const usage = (name: string, { words }: Command) => ["palisade", name, ...words].join(" ");
-const flagLine = ([name, { value, help }]: readonly [string, Flag]) =>
-  `  ${`--${name}${value === undefined ? "" : ` ${value}`}`.padEnd(20)}${help}`;
 
-function helpText(): string {
-  const list = Object.entries(commands).map(([name, command]) => `  ${[name, ...command.words].join(" ").padEnd(26)}${command.help}`);
+type HelpLine = readonly [name: string, help: string];
+const flagLine = ([name, { value, help }]: readonly [string, Flag]): HelpLine => [
+  `--${name}${value === undefined ? "" : ` ${value}`}`,
+  help,
+];
+
+/** In two columns, the second of which goes on in its own lines. */
+function inColumns(lines: readonly HelpLine[], width: number): string {
+  const first = 2 + Math.max(...Object.entries(commands).map(([name, { words }]) => [name, ...words].join(" ").length)) + 2;
+  return lines
+    .map(([name, help]) => {
+      const rest = wrapped(help, Math.max(20, width - first));
+      return `  ${name.padEnd(first - 2)}${rest.join(`\n${" ".repeat(first)}`)}`;
+    })
+    .join("\n");
+}
+
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
+function helpText(width: number): string {
+  const list = Object.entries(commands).map(([name, command]): HelpLine => [[name, ...command.words].join(" "), command.help]);
   return `palisade: look at the lock and its fences, and act on them
 
-${list.join("\n")}
-  ${"completion bash|zsh".padEnd(26)}a script for the shell: eval "$(palisade completion bash)"
+${inColumns([...list, ["completion bash|zsh", 'a script for the shell: eval "$(palisade completion bash)"']], width)}
 
-${Object.entries(generalFlags).map(flagLine).join("\n")}
+${inColumns(Object.entries(generalFlags).map(flagLine), width)}
 
-Exit codes: 0 done, 1 the answer is no, 2 wrong arguments, 3 too few nodes or no gateway answered, 4 refused.
+${wrapped("Exit codes: 0 done, 1 the answer is no, 2 wrong arguments, 3 too few nodes or no gateway answered, 4 refused.", width).join("\n")}
 Examples:
 ${Object.values(commands)
   .map(({ example }) => `  ${example}`)
@@ -121,9 +146,9 @@ ${Object.values(commands)
 `;
 }
 
-function commandHelp(name: string, command: Command): string {
-  const flags = command.flags.map((flag): [string, Flag] => [flag, flagHelp[flag]]);
-  const own = flags.length === 0 ? "" : `\n${flags.map(flagLine).join("\n")}\n`;
+function commandHelp(name: string, command: Command, width: number): string {
+  const flags = command.flags.map((flag) => flagLine([flag, flagHelp[flag]]));
+  const own = flags.length === 0 ? "" : `\n${inColumns(flags, width)}\n`;
   return `${usage(name, command)}: ${command.help}\n${own}\nExample: ${command.example}\npalisade --help lists what every command takes.\n`;
 }
 

@@ -22,6 +22,22 @@ export function shortened(text: string, columns: number): string {
   return `${kept}…`;
 }
 
+/** The whole text, in lines of at most so many columns; at least one. */
+export function inLines(text: string, columns: number): readonly string[] {
+  const lines = [""];
+  let width = 0;
+  for (const character of text) {
+    const more = stringWidth(character);
+    if (width + more > columns && width > 0) {
+      lines.push("");
+      width = 0;
+    }
+    lines[lines.length - 1] += character;
+    width += more;
+  }
+  return lines;
+}
+
 export function padded(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - stringWidth(text)));
 }

@@ -76,9 +76,9 @@ export interface GatewayClient {
   list(options?: ListOptions): Promise<ListResult>;
   /** Accepted writes, newest first; `not_found` where the gateway keeps no history. */
   history(resource: string, options?: HistoryOptions): Promise<HistoryResult>;
-  /** What the gateway that answers has refused, newest first: its last 1 000 since its start. */
+  /** What the gateway that answers has refused, newest first: its last 1 000 that differ, since its start. */
   refused(options?: RefusedOptions): Promise<RefusedResult>;
-  /** The fence of a resource and its last holder, with or without a document. */
+  /** The fence of a resource, its last holder, with or without a document, and who last moved it by hand. */
   fence(resource: string, options?: CallOptions): Promise<FenceResult>;
   /** Moves a fence by hand; the credential and the reason are kept. Needs an admin scope. */
   changeFence(resource: string, change: FenceChange, options?: CallOptions): Promise<FenceChangeResult>;

@@ -17,6 +17,7 @@ export { RawJson, rawJson } from "./request-format.js";
 export type {
   DeleteResult,
   FenceChangeResult,
+  FenceMove,
   FenceResult,
   GetResult,
   HistoryEntry,

@@ -179,8 +179,12 @@ export type HistoryResult =
 export interface RefusedEntry {
   /** Rises with each refusal of the gateway; the place of a page. */
   readonly id: number;
-  /** When, as ISO 8601. */
+  /** When the last of those that were equal was refused, as ISO 8601. */
   readonly at: string;
+  /** When the first of them was, as ISO 8601. */
+  readonly firstAt: string;
+  /** How many there were. */
+  readonly times: number;
   /** What was to be written. */
   readonly resource: string;
   /** What was answered. */
@@ -204,7 +208,20 @@ export type RefusedResult =
     }
   | Refusal;
 /** The answer of `fence`. */
-export type FenceResult = ({ readonly ok: true } & Omit<ListedResource, "value">) | Refusal;
+export type FenceResult = ({ readonly ok: true; readonly moved: FenceMove | null } & Omit<ListedResource, "value">) | Refusal;
+/** The last time that an operator moved a fence, also to take the lock away from its holder. */
+export interface FenceMove {
+  /** When, as ISO 8601. */
+  readonly at: string;
+  /** The id of the credential. */
+  readonly by: string;
+  /** Why, in the operator's words. */
+  readonly reason: string;
+  /** Where it stood; null where there was none. */
+  readonly previousToken: number | null;
+  /** Where it was moved to. */
+  readonly token: number;
+}
 /** The answer of `changeFence`: where the fence stood and where it stands. */
 export type FenceChangeResult =
   | { readonly ok: true; readonly resource: string; readonly previousToken: number | null; readonly token: number }

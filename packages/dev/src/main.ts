@@ -58,6 +58,9 @@ API key   ${API_KEY}
 redis     ${redisUrls.join(",")}
 postgres  ${databaseUrl}
 
+For npx @palisade/cli (refused, ls, watch, doctor, …):
+export PALISADE_REDIS_URLS=${redisUrls.join(",")} PALISADE_GATEWAY_URL=${gatewayUrl} PALISADE_API_KEY=${API_KEY}
+
 Ready after ${((performance.now() - startedAt) / 1_000).toFixed(1)} s. Ctrl-C ends everything and leaves nothing behind.
 
 Try it. Two leases of ${RESOURCE} were issued just now, one after the other. The holder of the newer one writes; then the older one wakes up:

@@ -27,6 +27,7 @@ import { EngineWatch } from "./store/engine.js";
 import { ReadPool } from "./store/read-pool.js";
 import { type Readiness, readiness } from "./store/readiness.js";
 import {
+  type FenceMove,
   forgetOld,
   type HistoryPage,
   type HistoryRequest,
@@ -36,6 +37,7 @@ import {
   type ReadResult,
   ResourceReads,
   readHistory,
+  readLastMove,
   type WholeResult,
 } from "./store/reads.js";
 import { type Marks, RestoreCheck } from "./store/restore-check.js";
@@ -49,6 +51,7 @@ import { WritePaths } from "./write/write-paths.js";
 export type { VerifyToken } from "./fence/verdict.js";
 export type { Readiness, ReadinessCheck } from "./store/readiness.js";
 export type {
+  FenceMove,
   HistoryEntry,
   HistoryRequest,
   ListItem,
@@ -94,6 +97,8 @@ export interface FencedStore {
   readWhole(resource: string): Promise<WholeResult>;
   list(request: ListRequest): Promise<ListResult>;
   history(request: HistoryRequest): Promise<HistoryResult>;
+  /** Undefined: nobody ever moved this fence by hand. */
+  lastMove(resource: string): Promise<FenceMove | undefined | Unavailable>;
   raiseFence(change: FenceChange): Promise<FenceVerdict>;
   lowerFence(change: FenceChange): Promise<FenceVerdict>;
   ready(): Promise<Readiness>;
@@ -223,6 +228,11 @@ class PostgresStore implements FencedStore {
     checkName(request.resource);
     if (this.#history === "off") return { kind: "off" };
     return (await this.#restoreCheck?.refusalOfRead()) ?? (await readHistory(this.#pool, request));
+  }
+
+  async lastMove(resource: string): Promise<FenceMove | undefined | Unavailable> {
+    checkName(resource);
+    return (await this.#restoreCheck?.refusalOfRead()) ?? (await readLastMove(this.#pool, resource));
   }
 
   async raiseFence(change: FenceChange): Promise<FenceVerdict> {

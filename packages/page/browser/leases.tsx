@@ -2,7 +2,7 @@
 // thousand are as quick as ten.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { LeasePage, LeaseQuestion, LeaseRow, LeasesNews } from "../src/messages.js";
-import { resourceLink, useNow } from "./elements.js";
+import { resourceLink, Token, useNow } from "./elements.js";
 import { session } from "./session.js";
 import { count, duration, plural, printable } from "./text.js";
 
@@ -130,7 +130,9 @@ function Lease({ row, index, passedMs }: { readonly row: LeaseRow; readonly inde
         {isOver ? "ended" : left === undefined ? "" : duration(left)}
         <span class="second">≥ {duration(Math.max(1_000, seenForMs + passedMs))}</span>
       </td>
-      <td class="token">{token}</td>
+      <td class="token">
+        <Token of={token} />
+      </td>
     </tr>
   );
 }

@@ -11,7 +11,7 @@ const REFUSALS_SHOWN = 100;
 
 export function Overview({ known }: { readonly known: Known }) {
   const now = useNow(500);
-  const [tone, headline, more] = verdictOn(known, Date.now());
+  const [tone, headline, more] = verdictOn(known);
   const { hello, state, stateAt, writes, refusals } = known;
   return (
     <div class="overview">
@@ -47,11 +47,14 @@ export function Overview({ known }: { readonly known: Known }) {
 type Tone = "good" | "worry" | "bad";
 
 /** A tone, a headline, and what more there is to say. */
-function verdictOn({ state, hello, refusals, writes }: Known, now: number): readonly [Tone, string, string] {
-  const recent = refusals.filter(({ at }) => now - at < 60_000);
-  const late = recent.filter(({ code }) => code === "fencing_token_stale").length;
+function verdictOn({ state, hello, refusals, writes }: Known): readonly [Tone, string, string] {
+  const recent = writes.slice(-RECENT_SECONDS);
+  const late = recent.reduce((sum, { stale = 0 }) => sum + stale, 0);
   const held = heldWords(state?.leases);
-  const refused = refusedWords(recent.length, refusals.length === 0);
+  const refused = refusedWords(
+    sumsOf(recent).reduce((sum, second) => sum + second.refused, 0),
+    refusals.length === 0,
+  );
   const { nodes = [], votes = 0, quorum = 0, trouble } = state?.fleet ?? {};
   if (trouble !== undefined) return ["bad", "The lock's nodes cannot be asked.", trouble];
   const waits = nodes.flatMap(({ readyInMs }) => readyInMs ?? []);
@@ -81,6 +84,7 @@ function verdictOn({ state, hello, refusals, writes }: Known, now: number): read
 }
 
 const FAILED_SECONDS = 10;
+const RECENT_SECONDS = 60;
 
 const faults: Readonly<Record<string, string>> = {
   database: "Postgres does not answer: nothing is stored",

@@ -1,7 +1,7 @@
 // One resource: who holds it, what stands in the store, what was written and refused, and taking the
 // lock away.
 import { useEffect, useState } from "preact/hooks";
-import type { FenceView, LockView, NodeAnswer, ResourceView, Trouble } from "../src/messages.js";
+import type { FenceMoved, FenceView, LockView, NodeAnswer, ResourceView, Trouble } from "../src/messages.js";
 import { Section, Table, useNow } from "./elements.js";
 import { RefusalTable } from "./refusals.js";
 import { ReleaseDialog } from "./release.js";
@@ -64,13 +64,13 @@ export function ResourcePage({ resource }: { readonly resource: string }) {
           )}
           <Timeline view={view} passedMs={passedMs} />
           {lock !== undefined && <Answers nodes={lock.nodes} passedMs={passedMs} />}
-          <History history={view.history} />
           <Section title="Refused writes">
             <div class="wide">
               <RefusalTable rows={view.refusals} of="one" label="Refused writes of this resource" />
             </div>
             {view.refusals.length === 0 && <p class="none">None by this gateway since {timeOf(view.refusedSince)}.</p>}
           </Section>
+          <History history={view.history} />
         </>
       )}
       {asked !== undefined && (
@@ -120,10 +120,18 @@ function fenceFact(fence: FenceView | Trouble | undefined, lock: LockView | unde
   const title = "Fence";
   if (fence === undefined) return { title, value: "none", more: "The store has never seen this resource." };
   if (isTrouble(fence)) return { title, tone: "bad", value: "not known", more: fence.trouble };
-  const { token, rev, hasDocument, holder, updatedAt } = fence;
+  const { token, rev, hasDocument, holder, updatedAt, moved } = fence;
   const revision = hasDocument ? `Revision ${count(rev)}` : rev === 0 ? "No document yet" : `Document deleted after revision ${count(rev)}`;
   const last = `${revision}, last by ${printable(holder ?? "nobody")} at ${timeOf(updatedAt)}.`;
-  return { title, value: String(token), more: `${fenceWords(token, lock)} ${last}` };
+  return { title, value: String(token), more: `${fenceWords(token, lock)} ${last} ${movedWords(moved)}` };
+}
+
+/** Also who took the lock away, and why. */
+function movedWords(moved: FenceMoved | undefined): string {
+  if (moved === undefined) return "";
+  const { at, by, reason, previousToken, token } = moved;
+  const from = previousToken === null ? "" : `from ${previousToken} `;
+  return `Moved by hand ${from}to ${token} by ${printable(by)} at ${timeOf(at)}: “${printable(reason)}”.`;
 }
 
 function fenceWords(token: number, lock: LockView | undefined): string {

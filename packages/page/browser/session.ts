@@ -118,13 +118,21 @@ class Session {
     }
     if (state !== undefined) this.#change({ state, stateAt: performance.now() });
     if (state?.writes !== undefined) this.#change({ writes: [...writes, state.writes].slice(-KEPT_SECONDS) });
-    if (refusals !== undefined) this.#change({ refusals: [...refusals, ...before].slice(0, KEPT_ROWS) });
+    if (refusals !== undefined) {
+      const told = new Set(refusals.map(refusalKey));
+      this.#change({ refusals: [...refusals, ...before.filter((row) => !told.has(refusalKey(row)))].slice(0, KEPT_ROWS) });
+    }
   }
 
   #change(changes: Partial<Known>): void {
     this.#known = { ...this.#known, ...changes };
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** What makes two of them equal: told again, with a higher number, it takes the place of what was told before. */
+export function refusalKey({ resource, code, presentedToken, currentToken, caller, address }: RefusedWrite): string {
+  return [resource, code, presentedToken, currentToken, caller, address].join("\n");
 }
 
 async function faultOf(response: Response): Promise<string> {

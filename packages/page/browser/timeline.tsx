@@ -31,13 +31,14 @@ export function Timeline({ view, passedMs }: { readonly view: ResourceView; read
   const end = lock === undefined ? now : view.at + (lock.endsInMs ?? 0);
   const marks = lines.flatMap(([, own]) => own);
   const accepted = marks.filter(({ isAccepted }) => isAccepted).length;
+  const refused = view.refusals.reduce((sum, { times }) => sum + times, 0);
   const own = lines.find(([token]) => token === lock?.token)?.[1] ?? [];
   const seenAt = Math.min(now, view.at - (lock?.seenForMs ?? 0), ...own.filter(({ isAccepted }) => isAccepted).map(({ at }) => at));
   const start = Math.min(now - 10_000, seenAt, ...marks.map(({ at }) => at));
   const last = Math.max(now + (now - start) * 0.04, end);
   const x = (at: number): number => LEFT + ((at - start) / (last - start)) * (width - LEFT - RIGHT);
   const height = TOP + lines.length * LINE + 24;
-  const writes = `${plural(accepted, "accepted write", "accepted writes")}, ${plural(marks.length - accepted, "refused write", "refused writes")}`;
+  const writes = `${plural(accepted, "accepted write", "accepted writes")}, ${plural(refused, "refused write", "refused writes")}`;
   return (
     <Section class="timeline" title="Tokens">
       <div ref={box}>
@@ -95,7 +96,9 @@ function linesOf({ lock, fence, history, refusals }: ResourceView): readonly (re
   if (held?.state === "held") add(held.token);
   add(unlessTrouble(fence)?.token);
   for (const { token, at, rev, op } of unlessTrouble(history) ?? []) add(token, { at, isAccepted: true, words: `${op}, revision ${rev}` });
-  for (const { presentedToken, at, code } of refusals) add(presentedToken, { at, isAccepted: false, words: code });
+  for (const { presentedToken, at, firstAt, times, code } of refusals)
+    for (const when of new Set([firstAt, at]))
+      add(presentedToken, { at: when, isAccepted: false, words: `${code}, ${plural(times, "time", "times")}` });
   return [...lines].sort(([a], [b]) => b - a).slice(0, MAX_LINES);
 }
 

@@ -76,9 +76,12 @@ export interface LeasesNews {
 }
 
 export interface RefusedWrite {
-  /** Rises by one with each refusal of this gateway. */
+  /** Of the last of those that were equal. Rises by one with each refusal of this gateway. */
   readonly id: number;
   readonly at: number;
+  /** When the first of them was refused, and how many there were. */
+  readonly firstAt: number;
+  readonly times: number;
   readonly resource: string;
   /** Of the problem that was answered. */
   readonly code: string;
@@ -167,6 +170,16 @@ export interface FenceView {
   readonly holder: string | null;
   readonly updatedAt: number;
   readonly hasDocument: boolean;
+  /** The last time that an operator moved it, also to take the lock away. */
+  readonly moved: FenceMoved | undefined;
+}
+
+export interface FenceMoved {
+  readonly at: number;
+  readonly by: string;
+  readonly reason: string;
+  readonly previousToken: number | null;
+  readonly token: number;
 }
 
 export interface HistoryRow {

@@ -64,9 +64,14 @@ export async function doctor({ locker }: Context): Promise<Report> {
   await locker.ready().catch(() => undefined);
   const findings = await locker.fleet.doctor();
   const colours = { error: "red", warning: "yellow", info: "dim" } as const;
-  const lines = findings.flatMap(({ severity, node, message, remedy }): (string | Cell)[] => [
-    { text: `${severity.padEnd(7)}  ${node}: ${printable(message)}`, colour: colours[severity] },
-    `         ${printable(remedy)}`,
+  // One thing once, with all the nodes of which it is said, and a remedy once, below all that it mends.
+  const lines = grouped(findings, ({ severity, remedy }) => `${severity} ${remedy}`).flatMap((alike): (string | Cell)[] => [
+    ...grouped(alike, ({ message }) => message).map((same): Cell => {
+      const [{ severity, message }] = same;
+      const text = `${severity.padEnd(7)}  ${same.map(({ node }) => node).join(", ")}: ${printable(message)}`;
+      return { text, colour: colours[severity] };
+    }),
+    `         ${printable(alike[0].remedy)}`,
   ]);
   const errors = findings.filter(({ severity }) => severity === "error").length;
   const verdict: Cell =
@@ -74,4 +79,17 @@ export async function doctor({ locker }: Context): Promise<Report> {
       ? { text: `${errors} of ${findings.length} findings are errors`, colour: "red" }
       : { text: `${findings.length === 0 ? "Nothing found" : "No error found"}`, colour: "green" };
   return { json: { findings }, lines: [...lines, verdict], exitCode: errors > 0 ? 1 : 0 };
+}
+
+type Some<Item> = [Item, ...Item[]];
+
+/** In the order of the first of each. */
+function grouped<Item>(items: readonly Item[], by: (item: Item) => string): readonly Some<Item>[] {
+  const groups = new Map<string, Some<Item>>();
+  for (const item of items) {
+    const group = groups.get(by(item));
+    if (group === undefined) groups.set(by(item), [item]);
+    else group.push(item);
+  }
+  return [...groups.values()];
 }

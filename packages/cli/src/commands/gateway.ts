@@ -1,4 +1,5 @@
 // The commands that ask the gateway about a resource: fence, history, refused, raise.
+import type { FenceMove, RefusalCode } from "@palisade/client";
 import { answered, type Context, type Flags } from "../context.js";
 import { UsageError } from "../failure.js";
 import type { Report } from "../report.js";
@@ -7,9 +8,16 @@ import { limitOf, tokenFrom } from "./lock.js";
 
 export async function fence({ gateway }: Context, [resource = ""]: readonly string[]): Promise<Report> {
   const { ok: _, ...found } = answered(await gateway.fence(resource));
-  const { token, rev, holder, updatedAt } = found;
+  const { token, rev, holder, updatedAt, moved } = found;
   const by = holder === null ? "" : `, last by ${printable(holder)}`;
-  return { json: found, lines: [`The fence of ${printable(resource)} stands at ${token}, revision ${rev}${by}, ${updatedAt}`] };
+  const state = `The fence of ${printable(resource)} stands at ${token}, revision ${rev}${by}, ${updatedAt}`;
+  return { json: found, lines: moved === null ? [state] : [state, movedLine(moved)] };
+}
+
+/** Also who took the lock away, and why. */
+function movedLine({ at, by, reason, previousToken, token }: FenceMove): string {
+  const from = previousToken === null ? "" : `from ${previousToken} `;
+  return `Last moved by hand ${from}to ${token} by ${printable(by)}, ${at}: ${printable(reason)}`;
 }
 
 export async function history({ gateway }: Context, [resource = ""]: readonly string[], flags: Flags): Promise<Report> {
@@ -47,23 +55,38 @@ export async function refused({ gateway }: Context, [prefix]: readonly string[],
   const since = flags.since === undefined ? undefined : new Date(Date.now() - minutes(flags.since) * 60_000);
   const page = answered(await gateway.refused({ prefix, since, limit: limitOf(flags.limit ?? 50) }));
   const { entries, nextBefore } = page;
-  const rows = entries.map(({ at, resource, code, presentedToken, currentToken, caller }) => [
+  const rows = entries.map(({ at, firstAt, times, resource, code, presentedToken, currentToken, caller }) => [
     at,
     resource,
     { text: code, colour: code === "fencing_token_stale" ? ("yellow" as const) : ("red" as const) },
     text(presentedToken),
     text(currentToken),
     caller,
+    times === 1 ? "" : String(times),
+    times === 1 ? "" : firstAt,
   ]);
+  const total = entries.reduce((sum, { times }) => sum + times, 0);
   const more = nextBefore === null ? "" : "; there are older ones (--limit)";
+  const codes = new Set(entries.map(({ code }) => code));
   return {
     json: { since: page.since, entries, nextBefore },
-    table: { columns: ["at", "resource", "why", "presented", "fence", "by"], rows, widest: 1 },
+    table: { columns: ["at", "resource", "why", "presented", "fence", "by", "times", "first at"], rows, widest: 1 },
     lines: [
-      `${entries.length} refused ${entries.length === 1 ? "write" : "writes"} of this gateway since ${page.since}, newest first${more}`,
+      `${total} refused ${total === 1 ? "write" : "writes"} of this gateway since ${page.since}, newest first${more}`,
+      ...[...codes].flatMap((code) => (remedies[code] === undefined ? [] : [`${code}: ${remedies[code]}`])),
     ],
   };
 }
+
+const remedies: Partial<Readonly<Record<RefusalCode, string>>> = {
+  fencing_token_stale: "its holder lost the lease without noticing, and was stopped; look for what stalls it, such as its host",
+  fencing_token_unissued: "the lock never issued this token: it is forged or corrupt; find out who sends it",
+  sequence_out_of_order: "this write, or a later one of the same holder, is stored already; nothing is to be done",
+  etag_mismatch: "the document had changed; its writer reads it again and decides anew",
+  verification_unavailable: "too few of the lock's nodes answered the gateway; palisade nodes says which",
+  contention: "another transaction held the row for too long; look for one that stands open in Postgres",
+  document_too_large: "its writer has to store less, or the gateway to take more (PALISADE_BODY_LIMIT_BYTES)",
+};
 
 function text(value: string | number | null | undefined): string {
   return value === null || value === undefined ? "" : String(value);

@@ -1,5 +1,5 @@
 // The commands that ask the lock's nodes about resources: inspect, ls, issued, force-release.
-import { type HeldResource, type Inspection, parseToken } from "@palisade/lock";
+import { type HeldResource, type HeldResources, type Inspection, parseToken } from "@palisade/lock";
 import { answered, type Context, type Flags } from "../context.js";
 import { UsageError } from "../failure.js";
 import type { Cell, Report } from "../report.js";
@@ -49,11 +49,23 @@ function stateLine({ resource, state, holder, remainingMs, token, waiting }: Ins
 
 export async function list(context: Context, [prefix = ""]: readonly string[], flags: Flags): Promise<Report> {
   const limit = limitOf(flags.limit);
-  const { held, more } = await context.locker.fleet.listHeld({ prefix, limit });
+  const { held, more } = await mostContended(context, prefix, limit);
   const of = prefix === "" ? "" : ` that ${held.length === 1 ? "begins" : "begin"} with ${printable(prefix)}`;
   const rest = more ? `; only the first ${limit} are shown (--limit)` : "";
-  const lines = [`${held.length} ${held.length === 1 ? "resource is" : "resources are"} held${of}${rest}`];
+  const lines = [`${held.length} ${held.length === 1 ? "resource is" : "resources are"} held${of}${waitWords(held)}${rest}`];
   return { json: { held, more }, table: heldTable(held), lines };
+}
+
+/** Those for which most wait, and then by name; so many of them. */
+export async function mostContended({ locker }: Context, prefix: string, limit: number): Promise<Pick<HeldResources, "held" | "more">> {
+  const { held, more } = await locker.fleet.listHeld({ prefix });
+  return { held: held.toSorted((a, b) => b.waiting - a.waiting).slice(0, limit), more: more || held.length > limit };
+}
+
+export function waitWords(held: readonly HeldResource[]): string {
+  const waiting = held.reduce((sum, one) => sum + one.waiting, 0);
+  if (waiting === 0) return "";
+  return `, ${waiting} ${waiting === 1 ? "waits" : "wait"} for ${held.filter((one) => one.waiting > 0).length} of them`;
 }
 
 export function heldTable(held: readonly HeldResource[]): NonNullable<Report["table"]> {
@@ -68,7 +80,7 @@ export function heldTable(held: readonly HeldResource[]): NonNullable<Report["ta
 }
 
 /** What the lock lists at most. */
-const MAX_LIMIT = 100_000;
+export const MAX_LIMIT = 100_000;
 
 export function limitOf(given: unknown): number {
   const limit = given === undefined ? 1_000 : Number(given);
@@ -119,7 +131,19 @@ export async function forceRelease(context: Context, [resource = ""]: readonly s
     });
     return { json: { resource, fence, removed, before, sealed: false }, lines };
   }
-  const { token } = answered(await context.gateway.seal(resource, { token: fence }));
-  lines.push({ text: `The gateway's fence stands at ${token}: writes with a lower token are refused from now on.`, colour: "green" });
+  lines.push(...(await sealed(context, { resource, fence, reason })));
   return { json: { resource, fence, removed, before, sealed: true }, lines };
+}
+
+/** By hand, because then the gateway keeps who did it and why; a key that may only seal does that. */
+async function sealed(
+  { gateway }: Context,
+  { resource, fence, reason }: { readonly resource: string; readonly fence: number; readonly reason: string },
+): Promise<readonly Cell[]> {
+  const raised = await gateway.changeFence(resource, { action: "raise", token: fence, reason });
+  const isKept = raised.ok || raised.code !== "forbidden_scope";
+  const { token } = answered(isKept ? raised : await gateway.seal(resource, { token: fence }));
+  const text = `The gateway's fence stands at ${token}: writes with a lower token are refused from now on.`;
+  const unkept = "The key has no admin scope, so the gateway does not keep who took the lock away and why.";
+  return [{ text, colour: "green" }, ...(isKept ? [] : [{ text: unkept, colour: "yellow" } as const])];
 }

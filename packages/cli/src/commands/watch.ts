@@ -6,7 +6,7 @@ import type { Context, Flags } from "../context.js";
 import { UsageError } from "../failure.js";
 import { render, type Style } from "../report.js";
 import { printable } from "../text.js";
-import { heldTable, limitOf } from "./lock.js";
+import { heldTable, limitOf, MAX_LIMIT, mostContended, waitWords } from "./lock.js";
 
 const CLEAR = "\u001b[H\u001b[2J\u001b[3J";
 
@@ -16,21 +16,25 @@ export async function watch(context: Context, [prefix = ""]: readonly string[], 
     throw new UsageError("watch has no --json; where its output is piped, each change is a line of cells parted by tabs.");
   const everyMs = intervalOf(flags.every);
   if (style.columns === undefined) refuseLimit(flags);
-  const limit = style.columns === undefined ? {} : { limit: limitOf(flags.limit ?? 50) };
+  const limit = style.columns === undefined ? MAX_LIMIT : limitOf(flags.limit ?? 50);
   const stopped = new AbortController();
   const stop = () => stopped.abort();
   process.once("SIGINT", stop).once("SIGTERM", stop);
-  let before: ReadonlyMap<string, HeldResource> | undefined;
+  let before: ReadonlyMap<string, HeldResource> = new Map();
+  let last: Picture | undefined;
   try {
     while (!stopped.signal.aborted) {
       try {
-        const found = await context.locker.fleet.listHeld({ prefix, ...limit });
+        const found = await mostContended(context, prefix, limit);
         const now = new Map(found.held.map((held) => [held.resource, held]));
-        context.terminal.output.write(style.columns === undefined ? changes(before ?? new Map(), now) : `${CLEAR}${picture(found, style)}`);
+        last = { found, at: new Date(), isOld: false };
+        context.terminal.output.write(style.columns === undefined ? changes(before, now) : drawn(last, style));
         before = now;
       } catch (error) {
         // At the first look it is more likely a wrong address than a quorum that was lost.
-        if (before === undefined || !(error instanceof LockError) || error.code !== "LOCK_NO_QUORUM") throw error;
+        if (last === undefined || !(error instanceof LockError) || error.code !== "LOCK_NO_QUORUM") throw error;
+        // What was held last is the best that is known, and is marked as old.
+        if (style.columns !== undefined) context.terminal.output.write(drawn({ ...last, isOld: true }, style));
         context.terminal.errors.write(`${new Date().toISOString()}\t${printable(error.message)}\n`);
       }
       await pause(everyMs, undefined, { signal: stopped.signal }).catch(() => undefined);
@@ -41,9 +45,16 @@ export async function watch(context: Context, [prefix = ""]: readonly string[], 
   return 0;
 }
 
-function picture({ held, more }: HeldResources, style: Style): string {
-  const line = `${new Date().toISOString().slice(11, 19)}  ${held.length}${more ? " and more" : ""} held; Ctrl-C ends`;
-  return render({ json: {}, table: heldTable(held), lines: [{ text: line, colour: "dim" }] }, style);
+interface Picture {
+  readonly found: Pick<HeldResources, "held" | "more">;
+  readonly at: Date;
+  readonly isOld: boolean;
+}
+
+function drawn({ found: { held, more }, at, isOld }: Picture, style: Style): string {
+  const state = `${held.length}${more ? " and more" : ""} held${waitWords(held)}; Ctrl-C ends`;
+  const text = `${isOld ? "OLD, as of " : ""}${at.toISOString().slice(11, 19)}  ${state}`;
+  return CLEAR + render({ json: {}, table: heldTable(held), lines: [{ text, colour: isOld ? "red" : "dim" }] }, style);
 }
 
 /** One line each, cells parted by tabs: when, what, which, who, token. */

@@ -38,7 +38,7 @@ test("a credential without the right, or a wrong one, is refused with exit code 
       ["raise", "orders/1", "7", "--reason", "x"],
     ]) {
       const ran = await palisade(args, { env });
-      expect(ran).toMatchObject({ exitCode: 4, output: "", errors: expect.stringContaining("unauthenticated") });
+      expect(ran).toMatchObject({ exitCode: 4, output: "", errors: expect.stringMatching(/unauthenticated.*Set PALISADE_API_KEY/) });
       expect(ran.errors).not.toContain("not-the-key");
     }
     await gateway.close();

@@ -52,8 +52,16 @@ describe("an incident", () => {
     expect(released.output).toMatch(/fence stands at \d+: writes with a lower token are refused/);
     expect(await client.put("orders/42", { n: 2 }, { token: lease.token })).toMatchObject({ ok: false, code: "fencing_token_stale" });
     expect((await palisade(["ls"], { env, columns: 80 })).output).toContain("0 resources are held");
-    const line = new RegExp(`\torders/42\tfencing_token_stale\t${lease.token}\t\\d+\t`);
-    await expect.poll(async () => (await palisade(["refused", "orders/", "--since", "10"], { env })).output).toMatch(line);
+    const line = new RegExp(`\torders/42\tfencing_token_stale\t${lease.token}\t\\d+\tanonymous\t\t\n`);
+    const refused = ["refused", "orders/", "--since", "10"];
+    await expect.poll(async () => (await palisade(refused, { env })).output).toMatch(line);
+    await client.put("orders/42", { n: 3 }, { token: lease.token });
+    const { output } = await palisade([...refused, "--no-color"], { env, columns: 200 });
+    expect(output).toMatch(/ {2}fencing_token_stale {2}.* {2}2 +\d{4}-\S+Z\n2 refused writes of this gateway/);
+    expect(output).toContain("fencing_token_stale: its holder lost the lease without noticing");
+    expect((await palisade(["fence", "orders/42"], { env })).output).toMatch(
+      new RegExp(`\nLast moved by hand from ${lease.token} to \\d+ by anonymous, \\S+Z: host is gone\n`),
+    );
 
     const again = await palisade(["force-release", "orders/42", "--reason", "again", "--yes"], { env, columns: 100 });
     expect(again).toMatchObject({ exitCode: 1, output: expect.stringContaining("Nothing was changed") });
@@ -100,6 +108,30 @@ describe("an incident", () => {
     expect(raised).toMatchObject({ exitCode: 0, output: expect.stringContaining(`stands at ${token + 5}; it stood at ${token}`) });
     expect(await palisade(["fence", "nowhere/1"], { env })).toMatchObject({ exitCode: 1, errors: expect.stringContaining("not_found") });
   });
+});
+
+test("ls shows first what most wait for, and how many wait for how many", async ({ redis, locker }) => {
+  const leases = [await locker.acquire("a/quiet"), await locker.acquire("b/busy"), await locker.acquire("c/busiest")];
+  // Of one process the first of those that wait stands for all.
+  await using one = createLocker({ nodes: redis.urls, namespace: redis.namespace, ...patient });
+  await using other = createLocker({ nodes: redis.urls, namespace: redis.namespace, ...patient });
+  const waiting = [one.acquire("b/busy"), one.acquire("c/busiest"), other.acquire("c/busiest")];
+  const shown = async () => (await palisade(["ls"], { env: environment(redis), columns: 100 })).output;
+  await expect.poll(shown).toMatch(/\nc\/busiest .*\nb\/busy .*\na\/quiet .*\n3 resources are held, 3 wait for 2 of them\n$/);
+  const limited = await palisade(["ls", "--limit", "1"], { env: environment(redis) });
+  expect(limited.output).toMatch(/^c\/busiest\t[^\n]*\n$/);
+  await Promise.all([...leases.map((lease) => lease.release()), ...waiting.map(async (next) => (await next).release())]);
+});
+
+test("doctor says one thing once, with all nodes of which it is so, and its remedy once", async ({ fleet }) => {
+  const { nodes, urls } = await fleet({ nodes: 3 });
+  await using locker = createLocker({ nodes: urls, ...patient });
+  await locker.ready();
+  for (const node of nodes) await node.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+  const { output } = await palisade(["doctor", "--no-color"], { env: { PALISADE_REDIS_URLS: urls.join(",") }, columns: 200 });
+  expect(output.match(/allkeys-lru/g)).toHaveLength(1);
+  expect(output).toMatch(/^warning {2}n1, n2, n3: maxmemory-policy is allkeys-lru/m);
+  expect(output.match(/CONFIG SET maxmemory-policy noeviction/g)).toHaveLength(1);
 });
 
 test("a name that steers terminals is shown, never obeyed", async ({ redis, locker }) => {

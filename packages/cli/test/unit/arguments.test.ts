@@ -6,7 +6,6 @@ import { commands } from "#cli/command-list.js";
 import { palisade } from "../support/terminal.js";
 
 const wrong: readonly (readonly [readonly string[], string])[] = [
-  [[], "no command was given"],
   [["inspekt", "r"], "is no command; palisade --help"],
   [["inspect"], "inspect needs RESOURCE: palisade inspect RESOURCE"],
   [["inspect", "a", "b"], '"b" is not understood'],
@@ -54,9 +53,23 @@ test("settings come from a flag, else the environment, else the file", async () 
 test("help of the program and of each command, and the version", async () => {
   const { output } = await palisade(["--help"]);
   expect(output).toContain("Exit codes:");
+  expect(await palisade([])).toEqual({ exitCode: 0, output, errors: "" });
   for (const name of Object.keys(commands)) {
     expect(output).toContain(`\n  ${name} `);
     expect(await palisade([name, "--help"])).toMatchObject({ exitCode: 0, output: expect.stringContaining(`palisade ${name}`) });
   }
   expect((await palisade(["--version"])).output).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test("help stands in two columns that every list keeps, and its words go on in the second one", async () => {
+  const { output } = await palisade(["--help"], { columns: 60 });
+  const [commandsList = "", flagsList = ""] = output.split("\n\n").slice(1);
+  const lines = `${commandsList}\n${flagsList}`.split("\n");
+  const place = lines[0]?.indexOf("who holds it") ?? 0;
+  for (const line of lines) {
+    expect(line.slice(place - 2, place)).toBe("  ");
+    expect(line[place]).toMatch(/\S/);
+    expect(line.length).toBeLessThanOrEqual(60);
+  }
+  expect(lines.filter((line) => line.startsWith(" ".repeat(place))).length).toBeGreaterThan(5);
 });

@@ -14,12 +14,20 @@ const table: Table = {
   widest: 0,
 };
 
-test("on a terminal columns are aligned by what a character takes, and the widest is shortened to fit", () => {
-  const [titles, first = "", second = ""] = render({ json: {}, table }, { colours: false, columns: 50 }).split("\n");
+test("on a terminal columns are aligned by what a character takes, and a long name goes on in the next line", () => {
+  const [titles, first = "", rest = "", second = ""] = render({ json: {}, table }, { colours: false, columns: 60 }).split("\n");
   expect(titles).toMatch(/^resource +holder +token$/);
-  expect(first).toContain("…");
-  expect(stringWidth(first)).toBeLessThanOrEqual(50);
+  expect(`${first.split(" ")[0]}${rest}`).toBe("orders/4200000000000000000000000000000000000000");
+  expect(stringWidth(first)).toBeLessThanOrEqual(60);
   expect(stringWidth(second.slice(0, second.indexOf("worker-2")))).toBe(stringWidth(first.slice(0, first.indexOf("worker-1"))));
+});
+
+test("no name is ever cut, however narrow the terminal is", () => {
+  for (let columns = 20; columns <= 100; columns++) {
+    const shown = render({ json: {}, table }, { colours: false, columns });
+    const cells = shown.split("\n").map((line) => line.replace(/^resource {2}|^ +/, "").split(" ")[0]);
+    expect([columns, cells.join("")]).toEqual([columns, expect.stringContaining("orders/4200000000000000000000000000000000000000")]);
+  }
 });
 
 test("a table of many columns fits a terminal of 40 columns", () => {

@@ -9,6 +9,7 @@ import { type Child, scratchFolder, startNode } from "@palisade/testkit";
 import { test as base, expect } from "@palisade/testkit/vitest";
 
 const program = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
+const operators = fileURLToPath(new URL("../../../cli/dist/main.js", import.meta.url));
 const anyPorts = ["--port", "0", "--redis-port", "0", "--postgres-port", "0"];
 
 interface Started {
@@ -34,7 +35,9 @@ async function expectEnd({ child, said }: Started, code: number, words: RegExp):
   expect(said()).toMatch(words);
 }
 
-test("G1 stores under a lease, refuses a stale token, and ends on SIGTERM with everything it started", async ({ start }) => {
+test("G1 stores under a lease, refuses a stale token, shows it to palisade by the settings that it prints, and ends on SIGTERM with everything it started", async ({
+  start,
+}) => {
   const stack = start(anyPorts);
   await stack.child.says(/Ready after/);
   const address = (name: string): string => new RegExp(`^${name} +(\\S+)`, "m").exec(stack.said())?.[1] ?? "";
@@ -47,6 +50,10 @@ test("G1 stores under a lease, refuses a stale token, and ends on SIGTERM with e
   const stored = await locker.using("accounts/7", (lease) => client.put("accounts/7", { n: 1 }, { lease }));
   expect(stored).toMatchObject({ ok: true });
   expect(await client.put("accounts/7", { n: 2 }, { token: older.token })).toMatchObject({ code: "fencing_token_stale" });
+  const settings = [...stack.said().matchAll(/(PALISADE_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]);
+  const asked = startNode(operators, ["refused"], { env: Object.fromEntries(settings), name: "palisade" });
+  await asked.says(/\taccounts\/7\tfencing_token_stale\t/);
+  expect(await asked.waitForExit()).toMatchObject({ code: 0 });
   await locker.close();
   await expectEnd(stack, 0, /Ready after/);
   await expect(fetch(url)).rejects.toThrow();

@@ -163,11 +163,12 @@ function isOfStore(resource: string): boolean {
 
 async function fenceOf(store: FencedStore, resource: string): Promise<FenceView | Trouble | undefined> {
   if (!isOfStore(resource)) return undefined;
-  const result = await store.read(resource);
+  const [result, moved] = await Promise.all([store.read(resource), store.lastMove(resource)]);
   if (result.kind === "unknown_resource") return undefined;
-  if (result.kind === "unavailable") return unreachable;
+  if (result.kind === "unavailable" || (moved !== undefined && "kind" in moved)) return unreachable;
   const { token, rev, holder, updatedAt, kind } = result;
-  return { token, rev, holder, updatedAt: updatedAt.getTime(), hasDocument: kind !== "absent" };
+  const move = moved && { ...moved, at: moved.at.getTime() };
+  return { token, rev, holder, updatedAt: updatedAt.getTime(), hasDocument: kind !== "absent", moved: move };
 }
 
 async function historyOf(store: FencedStore, resource: string, limit: number): Promise<readonly HistoryRow[] | Trouble | undefined> {

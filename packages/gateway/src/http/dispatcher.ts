@@ -205,7 +205,7 @@ function noteRefused(ring: RefusalRing, { code, facts }: Problem, context: Reque
   ring.note({ resource, code, presentedToken, currentToken: facts.currentToken ?? null, caller: principal.id, address, requestId });
 }
 
-/** The last thousand since the start, in memory, so that a flood of them costs nothing but the oldest. */
+/** Since the start, in memory. Those of a flood are mostly equal, and equal ones are one row. */
 export const RING_SIZE = 1_000;
 
 /**
@@ -214,7 +214,9 @@ export const RING_SIZE = 1_000;
  */
 export class RefusalRing {
   readonly #startedAt = Date.now();
-  readonly #rows: RefusedWrite[] = [];
+  /** By what makes two of them equal; the newest last. */
+  readonly #rows = new Map<string, RefusedWrite>();
+  #hasForgotten = false;
   #count = 0;
 
   /** How many there were since the start; the id of the last one. */
@@ -224,23 +226,29 @@ export class RefusalRing {
 
   /** From then on none is missing: the start of the gateway, or the oldest that is still here. */
   get since(): number {
-    return this.#count <= RING_SIZE ? this.#startedAt : (this.#rows[this.#count % RING_SIZE]?.at ?? this.#startedAt);
+    const [oldest] = this.#rows.values();
+    return this.#hasForgotten && oldest !== undefined ? oldest.at : this.#startedAt;
   }
 
-  note(refused: Omit<RefusedWrite, "id" | "at">): void {
-    this.#rows[this.#count % RING_SIZE] = { id: this.#count + 1, at: Date.now(), ...refused };
+  note(refused: Omit<RefusedWrite, "id" | "at" | "firstAt" | "times">): void {
+    const { resource, code, presentedToken, currentToken, caller, address } = refused;
+    const key = [resource, code, presentedToken, currentToken, caller, address].join("\n");
+    const at = Date.now();
+    const { firstAt, times } = this.#rows.get(key) ?? { firstAt: at, times: 0 };
     this.#count += 1;
+    this.#rows.delete(key);
+    this.#rows.set(key, { ...refused, id: this.#count, at, firstAt, times: times + 1 });
+    if (this.#rows.size <= RING_SIZE) return;
+    const [oldest = key] = this.#rows.keys();
+    this.#rows.delete(oldest);
+    this.#hasForgotten = true;
   }
 
   /** Newest first: at most so many of those after this id that are wanted. */
   newest(limit: number, after: number, isWanted: (row: RefusedWrite) => boolean): readonly RefusedWrite[] {
-    const found: RefusedWrite[] = [];
-    const last = Math.max(after, this.#count - RING_SIZE);
-    for (let id = this.#count; id > last && found.length < limit; id--) {
-      const row = this.#rows[(id - 1) % RING_SIZE];
-      if (row !== undefined && isWanted(row)) found.push(row);
-    }
-    return found;
+    if (after >= this.#count) return [];
+    const isNew = (row: RefusedWrite): boolean => row.id > after && isWanted(row);
+    return [...this.#rows.values()].reverse().filter(isNew).slice(0, limit);
   }
 }
 

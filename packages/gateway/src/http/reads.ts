@@ -52,11 +52,13 @@ function withoutDocument(result: Exclude<WholeResult, { kind: "found" }>): Probl
   }
 }
 
-/** The fence and its holder, also where there is no document. */
+/** The fence and its holder, also where there is no document, and who last moved it by hand. */
 export const readFence: Handler = async ({ resource }, { store }) => {
-  const result = await store.read(resource);
+  const [result, moved = null] = await Promise.all([store.read(resource), store.lastMove(resource)]);
   if (!("rev" in result)) return withoutDocument(result);
-  return new Answer(success.ok, itemText({ ...result, value: undefined }), { token: result.token });
+  if (moved !== null && "kind" in moved) return problemOf(moved);
+  const { token, rev, seq, holder, updatedAt } = result;
+  return new Answer(success.ok, JSON.stringify({ resource, token, rev, seq, holder, updatedAt, moved }), { token });
 };
 
 export const listResources: Handler = async (context, { store, sending }) => {
@@ -114,7 +116,9 @@ export const listRefused: Handler = (context, { refusals }) => {
   if (fault !== undefined) return fault;
   const from = since?.getTime() ?? 0;
   const rows = refusals.newest(limit + 1, 0, ({ id, at, resource }) => id < before && at >= from && resource.startsWith(prefix));
-  const entries = rows.slice(0, limit).map(({ at, address: _address, requestId: _requestId, ...row }) => ({ ...row, at: new Date(at) }));
+  const entries = rows.slice(0, limit).map(({ address: _address, requestId: _requestId, ...row }) => {
+    return { ...row, at: new Date(row.at), firstAt: new Date(row.firstAt) };
+  });
   const nextBefore = rows.length > limit ? (entries.at(-1)?.id ?? null) : null;
   return new Answer(success.ok, JSON.stringify({ since: new Date(refusals.since), entries, nextBefore }));
 };

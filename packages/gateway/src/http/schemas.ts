@@ -49,7 +49,18 @@ const item = z.object({
   updatedAt: z.iso.datetime(),
   value: document.optional(),
 });
-export const fenceState = item.omit({ value: true });
+export const fenceState = item.omit({ value: true }).extend({
+  moved: z
+    .object({
+      at: z.iso.datetime(),
+      by: z.string().meta({ description: "The credential of the operator" }),
+      reason: z.string(),
+      previousToken: token.nullable(),
+      token,
+    })
+    .nullable()
+    .meta({ description: "The last time that an operator moved this fence, also to take the lock away; null: never" }),
+});
 export const resourcePage = z.object({
   items: z.array(item),
   nextCursor: z.string().nullable(),
@@ -107,6 +118,11 @@ export const refusedQuery = z.strictObject({
 const refusedEntry = z.object({
   id: z.int().min(1).meta(int64),
   at: z.iso.datetime(),
+  firstAt: z.iso.datetime(),
+  times: z
+    .int()
+    .min(1)
+    .meta({ ...int64, description: "How often this was refused, from firstAt to at; equal refusals are one entry" }),
   resource,
   code: z.string().meta({ description: "The code of the problem that was answered" }),
   presentedToken: token.nullable(),

@@ -44,6 +44,16 @@ export const history = palisade.table("history", {
   writtenAt: instant("written_at"),
 });
 
+export const fenceChanges = palisade.table("fence_changes", {
+  id: count("id"),
+  changedAt: instant("changed_at"),
+  previousToken: bigint("previous_token", { mode: "number" }),
+  token: count("token"),
+  resource: name("resource").notNull(),
+  changedBy: text("changed_by").notNull(),
+  reason: text("reason").notNull(),
+});
+
 export type ResourceState = {
   readonly resource: string;
   readonly token: Token;
@@ -398,6 +408,35 @@ export async function readHistory(pool: ReadPool, { resource, limit, beforeRev }
     const entries = rows.slice(0, limit);
     return { kind: "history", entries, nextBeforeRev: rows.length > limit ? (entries.at(-1)?.rev ?? null) : null };
   });
+}
+
+/** A fence that an operator moved, also to take a lock away from its holder. */
+export interface FenceMove {
+  readonly at: Date;
+  readonly by: string;
+  readonly reason: string;
+  /** Null: the store had not seen the resource. */
+  readonly previousToken: Token | null;
+  readonly token: Token;
+}
+
+/** Undefined: nobody ever moved it by hand. */
+export async function readLastMove(pool: ReadPool, resource: string): Promise<FenceMove | undefined | Unavailable> {
+  const found = await pool.read(async (db) => ({
+    rows: await db
+      .select({
+        at: fenceChanges.changedAt,
+        by: fenceChanges.changedBy,
+        reason: fenceChanges.reason,
+        previousToken: fenceChanges.previousToken,
+        token: fenceChanges.token,
+      })
+      .from(fenceChanges)
+      .where(eq(fenceChanges.resource, resource))
+      .orderBy(desc(fenceChanges.id))
+      .limit(1),
+  }));
+  return "kind" in found ? found : found.rows[0];
 }
 
 // Entries of the history are forgotten as fast as they come. The gateway's role has no right to

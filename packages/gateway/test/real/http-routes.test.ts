@@ -224,6 +224,8 @@ describe("fences", () => {
       status: 200,
       json: { previousToken: 9, token: 6 },
     });
+    const moved = { by: "anonymous", reason: "token 9 was a typing error", previousToken: 9, token: 6, at: expect.stringMatching(/Z$/) };
+    expect(await send(url, { method: "GET", path: `/v1/fences/${name}` })).toMatchObject({ status: 200, json: { token: 6, moved } });
     expect(await put(url, name, { token: "6;seq=1", value: {} })).toMatchObject({ status: 200 });
     for (const change of [
       {},

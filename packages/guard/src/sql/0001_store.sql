@@ -46,13 +46,14 @@ create index history_written_at on palisade.history (written_at);
 
 -- Fences moved by hand, by whom and why.
 create table palisade.fence_changes (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   changed_at timestamptz not null default now(),
   previous_token bigint,
   token bigint not null,
   resource text collate "C" not null,
   changed_by text not null,
-  reason text not null
+  reason text not null,
+  constraint fence_changes_pkey primary key (resource, id)
 );
 
 -- Whether this database still has everything that its gateways saw in it. A restored backup is an

@@ -6,9 +6,6 @@ set local citus.multi_shard_modify_mode = 'sequential';
 -- Citus has no row triggers on distributed tables: fences are kept by the statements alone.
 drop trigger if exists fence_only_rises on palisade.resources;
 
-alter table palisade.fence_changes
-  drop constraint fence_changes_pkey, add constraint fence_changes_pkey primary key (resource, id);
-
 select create_distributed_table('palisade.resources', 'resource', colocate_with => 'none');
 select create_distributed_table('palisade.history', 'resource', colocate_with => 'palisade.resources');
 select create_distributed_table('palisade.fence_changes', 'resource', colocate_with => 'palisade.resources');

@@ -176,7 +176,7 @@ describe("the stream", () => {
     await using stream = await as("operator").live();
     await eventually(() => stream.hello).toBeDefined();
     for (let sent = 0; sent < 300; sent += 100)
-      await Promise.all(Array.from({ length: 100 }, () => client.put("orders/42", {}, { token: lease.token - 1 })));
+      await Promise.all(Array.from({ length: 100 }, (_, n) => client.put("orders/42", {}, { token: lease.token - 1 - sent - n })));
     await eventually(() => stream.refusals.at(-1)?.[0]?.id).toBe(300);
     expect(Math.max(...stream.refusals.map((rows) => rows.length))).toBeLessThanOrEqual(50);
     const view = await json<ResourceView>(as("operator").get("resource?name=orders%2F42"));
@@ -316,6 +316,10 @@ describe("taking a lock away", () => {
     await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
     const moved = "select changed_by, reason, token from palisade.fence_changes where resource = 'orders/42'";
     expect(await queryAt(database.url, moved)).toEqual([{ changed_by: "operator", reason: "host b is gone", token: String(done.fence) }]);
+    const view = await json<ResourceView>(as("operator").get("resource?name=orders%2F42"));
+    const shown = { by: "operator", reason: "host b is gone", previousToken: lease.token, token: done.fence };
+    expect(view.fence).toMatchObject({ moved: { ...shown, at: expect.any(Number) } });
+    expect(await client.fence("orders/42")).toMatchObject({ ok: true, moved: { ...shown, at: expect.stringMatching(/Z$/) } });
   });
 
   test("L2 changes nothing where another holder has it by then, or nobody", async ({ open, lockerOf }) => {

@@ -161,12 +161,12 @@ describe("the writes that a gateway remembers to have refused", () => {
     const flood = (count: number) => {
       for (let n = 0; n < count; n += 1) {
         vi.advanceTimersByTime(1);
-        ring.note(refused);
+        ring.note({ ...refused, presentedToken: n + 1 });
       }
     };
     flood(RING_SIZE);
     expect(ring.since).toBe(1_000_000);
-    flood(5);
+    for (let n = 0; n < 5; n += 1) ring.note({ ...refused, resource: `another ${n}` });
     const all = ring.newest(Number.POSITIVE_INFINITY, 0, () => true);
     expect(all.map(({ id }) => id)).toEqual(Array.from({ length: RING_SIZE }, (_, index) => RING_SIZE + 5 - index));
     expect(ring.since).toBe(all.at(-1)?.at);
@@ -174,8 +174,27 @@ describe("the writes that a gateway remembers to have refused", () => {
 
   test("are told newest first, after an id and up to a number", () => {
     const ring = new RefusalRing();
-    for (const resource of ["a", "b", "a", "a"]) ring.note({ ...refused, resource });
+    for (const [n, resource] of ["a", "b", "a", "a"].entries()) ring.note({ ...refused, resource, presentedToken: n + 1 });
     const ids = (limit: number, after: number) => ring.newest(limit, after, ({ resource }) => resource === "a").map(({ id }) => id);
     expect([ids(10, 0), ids(2, 0), ids(10, 1), ids(10, 4)]).toEqual([[4, 3, 1], [4, 3], [4, 3], []]);
+  });
+
+  test("G6 equal ones are one, with how many there were, the first time and the last, and leave room for others", ({ onTestFinished }) => {
+    vi.useFakeTimers({ now: 1_000_000, toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const ring = new RefusalRing();
+    ring.note({ ...refused, resource: "another" });
+    for (let n = 0; n < 2 * RING_SIZE; n += 1) {
+      vi.advanceTimersByTime(1);
+      ring.note({ ...refused, requestId: String(n) });
+    }
+    const [newest, oldest, ...more] = ring.newest(10, 0, () => true);
+    expect(newest).toMatchObject({ times: 2 * RING_SIZE, firstAt: 1_000_001, at: 1_000_000 + 2 * RING_SIZE, id: 2 * RING_SIZE + 1 });
+    expect(newest?.requestId).toBe(String(2 * RING_SIZE - 1));
+    expect(oldest).toMatchObject({ resource: "another", times: 1 });
+    expect([more, ring.since]).toEqual([[], 1_000_000]);
+    for (const differs of [{ code: "etag_mismatch" }, { presentedToken: 7 }, { currentToken: 7 }, { caller: "d" }, { address: "::1" }])
+      ring.note({ ...refused, ...differs });
+    expect(ring.newest(5, 0, () => true).map(({ times }) => times)).toEqual([1, 1, 1, 1, 1]);
   });
 });
