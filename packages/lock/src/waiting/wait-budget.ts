@@ -15,6 +15,8 @@ export class WaitBudget {
   readonly #signal: AbortSignal | undefined;
   readonly #beganAt: number;
   readonly #endsAt: number;
+  /** It has one of the places of those that ask the nodes. */
+  isAsking = false;
   #resume: (() => void) | undefined;
   #timer: Timer | undefined;
   #timerAt = 0;

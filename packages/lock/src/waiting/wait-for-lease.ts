@@ -30,7 +30,7 @@ export class AcquireCalls {
    * Ten thousand requests at once would take a node longer than it may take to answer one: the last
    * ones would count as unanswered, be sent again, and add to the load that made them late.
    */
-  readonly #atOnce = new LocalQueue(MAX_AT_ONCE);
+  readonly #atOnce = new LocalQueue<Lost | undefined>(MAX_AT_ONCE);
 
   constructor(locker: LockerState, firstContact: FirstContact) {
     this.#locker = locker;
@@ -40,7 +40,7 @@ export class AcquireCalls {
 
   /**
    * One acquisition, at once. A LockError if the nodes were not even asked, because this process
-   * has too much in flight.
+   * has too much in flight, or hears of too few of them.
    */
   async tryOnce(request: LeaseRequest): Promise<HeldLease | Lost | LockError> {
     const { inFlight } = this.#locker;
@@ -55,7 +55,7 @@ export class AcquireCalls {
       return outcome;
     } catch (error) {
       span?.end({ outcome: nameOf(error), isFailure: true });
-      if (error instanceof LockError && error.code === "LOCK_TOO_SLOW") return error;
+      if (error instanceof LockError && (error.code === "LOCK_TOO_SLOW" || error.code === "LOCK_NO_QUORUM")) return error;
       throw error;
     } finally {
       inFlight.end();
@@ -132,6 +132,7 @@ export class AcquireCalls {
         await wakeUp.sleep(outcome);
       }
     } finally {
+      if (budget.isAsking) this.#stopAsking(budget);
       const hasSuccessor = callers.leave(line, lease === undefined ? wakeUp?.since : undefined);
       wakeUp?.stop(lease !== undefined || hasSuccessor);
     }
@@ -146,30 +147,44 @@ export class AcquireCalls {
     throw queueError(resources, { inFront, last: callers.lastLoss(line) }, this.#locker);
   }
 
+  // Of a fleet that does not answer in time every caller would learn so at once and make room for the
+  // next, and thousands would ask in turn, over and over, within one turn of the event loop, in which no
+  // answer can be heard. So who hears of too few nodes keeps its place until it has asked with success.
   async #acquire(request: LeaseRequest, budget: WaitBudget, wakeUp?: WakeUp): Promise<HeldLease | Lost> {
     budget.check(request.resources);
     this.#locker.checkUsable();
     if (request.hasOwnTtl) this.#locker.checkTtl(request.ttlMs);
-    if (!this.#atOnce.tryEnter(ALL)) await this.#queueBehindAll(request, budget);
+    if (!budget.isAsking && !this.#atOnce.tryEnter(ALL)) await this.#queueBehindAll(request, budget);
+    budget.isAsking = true;
+    let silent: Lost | undefined;
     try {
       budget.check(request.resources);
       const wanted: Wanted = wakeUp === undefined ? request : { ...request, wait: wakeUp.asking() };
       const outcome = await acquire(this.#locker, wanted, wakeUp !== undefined || budget.leftMs > 0);
       if (outcome.kind === "won") return this.#keep(outcome, request, budget);
+      if (outcome.reason === "no_quorum") silent = outcome;
       this.#locker.checkUsable();
       return outcome;
     } finally {
-      this.#atOnce.leave(ALL);
+      this.#atOnce.noteLoss(ALL, silent);
+      if (silent === undefined || budget.isOver) this.#stopAsking(budget);
     }
+  }
+
+  #stopAsking(budget: WaitBudget): void {
+    budget.isAsking = false;
+    this.#atOnce.leave(ALL);
   }
 
   // waitMs 0 still waits up to nodeTimeoutMs before the nodes are asked: a short local queue must
   // not look like a held lock.
   async #queueBehindAll(request: LeaseRequest, budget: WaitBudget): Promise<void> {
+    const { resources, signal } = request;
     const waitMs = Math.max(budget.leftMs, this.#locker.policy.nodeTimeoutMs);
-    if (await hasTurn(this.#atOnce, ALL, new WaitBudget(this.#locker, { waitMs, signal: request.signal }))) return;
-    budget.check(request.resources);
-    throw busyError(request.resources, MAX_AT_ONCE);
+    if (await hasTurn(this.#atOnce, ALL, new WaitBudget(this.#locker, { waitMs, signal }))) return;
+    budget.check(resources);
+    const silent = this.#atOnce.lastLoss(ALL);
+    throw silent === undefined ? busyError(resources, MAX_AT_ONCE) : lossError(resources, silent, this.#locker);
   }
 
   // Unless the caller gave up, or the locker was closed, while the nodes were voting. No await in

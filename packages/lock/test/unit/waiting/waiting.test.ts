@@ -51,6 +51,40 @@ test("a caller behind a crowd can give up, and never asks", async () => {
   expect(asked()).toBe(1_024);
 });
 
+test("of a crowd 1 024 ask nodes that do not answer, again and again; the others wait for them, and are told why", async () => {
+  const clock = new ManualClock();
+  const asking = new Set<string | undefined>();
+  let isSilent = true;
+  const node = new ScriptedNode("n1", {
+    grant: (node, { resources }) => {
+      asking.add(resources[0]);
+      return isSilent ? { kind: "unreachable", node: "n1", cause: "TIMEOUT: silent" } : node.granted(7);
+    },
+  });
+  const state = stateOf([Object.assign(node, { onReleased: () => () => {} })], clock);
+  const calls = new AcquireCalls(state, introduced);
+  const outcomes: unknown[] = [];
+  for (let i = 0; i < 1_200; i++) {
+    const options = { waitMs: i < 1_150 ? 60_000 : 1_000, ttlMs: 30_000 };
+    const request = readLeaseRequest("acquire", state.policy, { resources: `r${i}`, options });
+    calls.waitFor(request).then(
+      ({ token }) => outcomes.push(token),
+      ({ code }) => outcomes.push(code),
+    );
+  }
+  const pass = async (ms: number): Promise<void> => {
+    for (const end = clock.now + ms; clock.now < end; clock.advance(50)) await microtasks();
+    await microtasks();
+  };
+  await pass(1_200);
+  expect(node.asked.length).toBeGreaterThan(2 * 1_024);
+  expect(asking.size).toBe(1_024);
+  expect(outcomes).toEqual(new Array(50).fill("LOCK_NO_QUORUM"));
+  isSilent = false;
+  await pass(1_000);
+  expect(outcomes.slice(50)).toEqual(new Array(1_150).fill(7));
+});
+
 const endings = [
   ["is given up while the nodes grant it", "LOCK_ABORTED", "granted", true],
   ["took too long", "LOCK_TOO_SLOW", "granted", true],
