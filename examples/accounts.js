@@ -21,22 +21,26 @@ app.get("/accounts/:id", async (request, response) => {
 app.post("/accounts/:id/deposits", async (request, response) => {
   const amount = request.body?.amount;
   if (!Number.isSafeInteger(amount) || amount < 1) throw new RangeError("amount must be a whole number from 1");
-  const { value } = await withResource(locker, client, nameOf(request.params.id), (account) => ({
-    balance: (account?.balance ?? 0) + amount,
-  }));
+  /** @param {{ balance: number } | null} account */
+  const deposit = (account) => ({ balance: (account?.balance ?? 0) + amount });
+  const { value } = await withResource(locker, client, nameOf(request.params.id), deposit);
   response.status(201).json(value);
 });
 
 // Express takes a function with four parameters for the one that answers errors.
-app.use((error, _request, response, _next) => {
+/** @type {express.ErrorRequestHandler} */
+const answerError = (error, _request, response, _next) => {
   response.status(statusOf(error)).json({ error: error.code ?? error.message });
-});
+};
+app.use(answerError);
 
+/** @param {string} id */
 function nameOf(id) {
   if (!/^\w{1,64}$/.test(id)) throw new RangeError("an account has a name of letters and digits");
   return `accounts/${id}`;
 }
 
+/** @param {Error & { status?: number }} error */
 function statusOf(error) {
   if (error instanceof RangeError) return 400;
   if (error instanceof GatewayError) return error.outcome === "unknown" ? 504 : 409; // Stored perhaps; not stored.
@@ -45,6 +49,7 @@ function statusOf(error) {
 }
 
 const server = app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
-  console.log(`http://127.0.0.1:${server.address().port}`);
+  const address = server.address();
+  if (typeof address === "object") console.log(`http://127.0.0.1:${address?.port}`);
 });
 process.once("SIGTERM", () => server.close(() => locker.close()));

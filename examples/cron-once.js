@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { createGatewayClient, GatewayError, withResource } from "@palisade/client";
 import { createLocker, LockError } from "@palisade/lock";
 
-const [job, day, command, ...args] = process.argv.slice(2);
-if (command === undefined) throw new Error("usage: node cron-once.js JOB DAY COMMAND [ARGUMENT…]");
+const [job, day, command = "", ...args] = process.argv.slice(2);
+if (command === "") throw new Error("usage: node cron-once.js JOB DAY COMMAND [ARGUMENT…]");
 
 const nodes = process.env.REDIS_URLS?.split(",") ?? [7001, 7002, 7003, 7004, 7005].map((port) => `redis://127.0.0.1:${port}`);
 const locker = createLocker({ nodes });
@@ -17,6 +17,7 @@ const client = createGatewayClient({
 });
 const acquire = { waitMs: 0, ttlMs: Number(process.env.TTL_MS ?? 10_000) };
 
+/** @type {(done: object | null, work: { signal: AbortSignal }) => Promise<object | undefined>} */
 async function run(done, { signal }) {
   if (done !== null) return undefined; // Nothing is stored.
   const { stdout } = await promisify(execFile)(command, args, { signal }); // Ended when the lease is lost.

@@ -17,21 +17,22 @@ console.log(`worker ${process.pid} has the lease with token ${lease.token}`);
 try {
   await work(lease);
 } catch (error) {
-  console.error(error.message);
+  console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 } finally {
   await lease.release();
   await locker.close();
 }
 
+/** @typedef {{ numbers: number[], done?: number, sum?: number }} Job @param {import("@palisade/lock").Lease} lease */
 async function work({ resource }) {
   // The seal comes before the read: from here on no older holder can change the job.
   const sealed = await client.seal(resource, { lease });
   if (!sealed.ok) throw new Error(`not sealed: ${sealed.code}`);
-  const { numbers, done = 0, sum = 0 } = sealed.value;
+  const { numbers, done = 0, sum = 0 } = /** @type {Job} */ (sealed.value);
   const job = { numbers, done, sum };
   while (job.done < numbers.length) {
-    job.sum += numbers[job.done++];
+    job.sum += numbers[job.done++] ?? 0;
     const stored = await client.put(resource, job, { lease, seq: job.done });
     if (!stored.ok) throw new Error(`step ${job.done} was not stored: ${stored.code}`);
     console.log(`step ${job.done} of ${numbers.length}`);

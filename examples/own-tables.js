@@ -4,7 +4,7 @@ import { withFencedTransaction } from "@palisade/guard";
 import { createLocker } from "@palisade/lock";
 import pg from "pg";
 
-const [account, amount] = process.argv.slice(2).map(Number);
+const [account, amount = 0] = process.argv.slice(2).map(Number);
 if (!Number.isSafeInteger(account) || !Number.isSafeInteger(amount) || amount < 1)
   throw new Error("usage: node own-tables.js ACCOUNT AMOUNT");
 
@@ -23,7 +23,7 @@ try {
   });
   console.log("done");
 } catch (error) {
-  console.error(error.message);
+  console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 } finally {
   await locker.close();

@@ -14,15 +14,21 @@ const client = createGatewayClient({
   apiKey: process.env.GATEWAY_KEY ?? "palisade-on-this-machine-only",
 });
 
+/**
+ * @typedef {{ balance: number }} Account
+ * @type {(accounts: readonly (Account | null)[]) => [Account, Account]}
+ */
+const move = ([source, target]) => {
+  const balance = source?.balance ?? 0;
+  if (balance < amount) throw new Error(`${from} has only ${balance}`); // Nothing is stored.
+  return [{ balance: balance - amount }, { balance: (target?.balance ?? 0) + amount }];
+};
+
 try {
-  const { value, token } = await withResource(locker, client, [`accounts/${from}`, `accounts/${to}`], ([source, target]) => {
-    const balance = source?.balance ?? 0;
-    if (balance < amount) throw new Error(`${from} has only ${balance}`); // Nothing is stored.
-    return [{ balance: balance - amount }, { balance: (target?.balance ?? 0) + amount }];
-  });
-  console.log(`${from} has ${value[0].balance}, ${to} has ${value[1].balance}, under token ${token}`);
+  const { value, token } = await withResource(locker, client, [`accounts/${from}`, `accounts/${to}`], move);
+  console.log(`${from} has ${value?.[0]?.balance}, ${to} has ${value?.[1]?.balance}, under token ${token}`);
 } catch (error) {
-  console.error(error.message);
+  console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 } finally {
   await locker.close();

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { createLocker } from "@palisade/lock";
 
-const [resource, command, ...args] = process.argv.slice(2);
+const [resource = "", command, ...args] = process.argv.slice(2);
 if (command === undefined) throw new Error("usage: node with-lease.js RESOURCE COMMAND [ARGUMENT…]");
 
 const nodes = process.env.REDIS_URLS?.split(",") ?? [7001, 7002, 7003, 7004, 7005].map((port) => `redis://127.0.0.1:${port}`);
@@ -15,7 +15,7 @@ try {
     return await new Promise((resolve, reject) => child.once("error", reject).once("exit", (code) => resolve(code ?? 1)));
   });
 } catch (error) {
-  console.error(error.message);
+  console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 } finally {
   await locker.close();

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { PostgresServer, RedisFleet, startServing } from "../../packages/testkit/dist/index.js";
 import { inRoot, packageDirectories, perform, pnpm, Refusal, readArguments, succeed } from "../run.mjs";
 import { addressed } from "./addressed.mjs";
-import { quickstartIn } from "./quickstart.mjs";
+import { ownTableIn, quickstartIn } from "./quickstart.mjs";
 import { fetched, startRegistry } from "./registry.mjs";
 
 /**
@@ -51,6 +51,7 @@ const rows = {
     ]),
   examples: examplesIn,
   quickstart: quickstartIn,
+  "own table": ownTableIn,
 };
 
 await perform(async () => {

@@ -1,5 +1,5 @@
-// The TypeScript of the documents compiles against the packages. What a page takes for granted,
-// such as the locker of its first lines, is declared here.
+// The TypeScript of the documents, and the programs of examples/, compile strictly against the
+// packages. What a page takes for granted, such as the locker of its first lines, is declared here.
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,6 +15,9 @@ const postgres = 'import type { PoolClient } from "pg"; declare const client: Po
 /** On every page; a block may declare its own. */
 const everywhere = `import type { Lease, Locker } from "@palisade/lock"; import type { Pool } from "pg";
   declare global { const locker: Locker; const lease: Lease; const pool: Pool; }`;
+
+/** Which no package of this workspace installs. */
+const elsewhere = 'declare module "@opentelemetry/sdk-node" { export class NodeSDK { start(): void } }';
 
 /** By page, for all of its blocks or for one. */
 const given: Readonly<Record<string, string>> = {
@@ -55,10 +58,13 @@ async function folders(parent: string): Promise<readonly string[]> {
 
 /** Each block as a module, under a name that leads back to its page. */
 async function blocks(): Promise<ReadonlyMap<string, string>> {
-  const modules = new Map([["everywhere.ts", everywhere]]);
+  const modules = new Map([
+    ["everywhere.ts", everywhere],
+    ["elsewhere.d.ts", elsewhere],
+  ]);
   for (const page of await pages()) {
     const text = await readFile(join(root, page), "utf8");
-    [...text.matchAll(/^```(ts|diff)\n([\s\S]*?)^```/gm)].forEach(([, kind, block = ""], index) => {
+    [...text.matchAll(/^```(ts|js|diff)\n([\s\S]*?)^```/gm)].forEach(([, kind, block = ""], index) => {
       const code = kind === "diff" ? block.replace(/^-.*\n/gm, "").replace(/^[ +]/gm, "") : block;
       const prelude = (given[page] ?? "") + (given[`${page} ${index + 1}`] ?? "");
       modules.set(`${page.replaceAll("/", "-")}-${index + 1}.ts`, `${prelude.replaceAll("\n", " ")}\n${code}\nexport {};\n`);
@@ -67,17 +73,23 @@ async function blocks(): Promise<ReadonlyMap<string, string>> {
   return modules;
 }
 
-async function compile(modules: ReadonlyMap<string, string>): Promise<string> {
+/** Where it is given, a program of JavaScript that says its types in comments is compiled as well. */
+async function compile(modules: ReadonlyMap<string, string>, programs: readonly string[] = []): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "palisade-blocks-"));
   try {
     for (const [name, code] of modules) await writeFile(join(folder, name), code);
     const drivers = join(root, "packages/guard/node_modules");
     const paths = {
       "@palisade/lock/redlock": [join(root, "packages/lock/dist/redlock.d.ts")],
-      "@palisade/lock/testing": [join(root, "packages/lock/dist/testing.d.ts")],
       ioredis: [join(root, "packages/lock/node_modules/ioredis")],
+      "@palisade/gateway/tracing": [join(root, "packages/gateway/dist/observe/tracing.d.ts")],
+      "@palisade/lock/tracing": [join(root, "packages/lock/dist/tracing/lock-tracing.d.ts")],
+      "@palisade/*/tracing": [join(root, "packages/*/dist/tracing.d.ts")],
+      "@palisade/*/testing": [join(root, "packages/*/dist/testing.d.ts")],
+      "@palisade/*/schema": [join(root, "packages/*/dist/schema.d.ts")],
       "@palisade/*": [join(root, "packages/*/dist/index.d.ts")],
       pg: [join(drivers, "@types/pg")],
+      express: [join(root, "packages/gateway/node_modules/@types/express")],
       "*": [join(drivers, "*")],
     };
     const compilerOptions = {
@@ -86,14 +98,17 @@ async function compile(modules: ReadonlyMap<string, string>): Promise<string> {
       target: "es2022",
       lib: ["es2022", "esnext.disposable"],
       strict: true,
+      noUncheckedIndexedAccess: true,
       exactOptionalPropertyTypes: true,
+      allowJs: true,
+      checkJs: true,
       skipLibCheck: true,
       noEmit: true,
       paths,
       types: ["node"],
       typeRoots: [join(root, "node_modules/@types")],
     };
-    await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", ...programs] }));
     const tsc = join(root, "node_modules/typescript/bin/tsc");
     return await promisify(execFile)(process.execPath, [tsc, "--pretty", "false", "-p", folder], { cwd: folder }).then(
       () => "",
@@ -108,6 +123,18 @@ test("every block of TypeScript in the documents compiles against the packages",
   const modules = await blocks();
   expect(modules.size).toBeGreaterThan(8);
   expect(await compile(modules)).toBe("");
+});
+
+test("every example compiles strictly", async () => {
+  const files = await readdir(join(root, "examples"), { recursive: true });
+  const programs = files.filter((file) => file.endsWith(".js") && !file.includes("node_modules"));
+  expect(programs).toContain("own-tables.js");
+  expect(
+    await compile(
+      new Map(),
+      programs.map((file) => join(root, "examples", file)),
+    ),
+  ).toBe("");
 });
 
 test("a block that calls what a package does not have is found", async () => {

@@ -18,6 +18,7 @@ import type {
 } from "./options.js";
 import { fencingHeader, jsonTextOf, memberText, noteNumber, queryText, resourcePath, tokenFor, tokenOf } from "./request-format.js";
 import type {
+  ConditionalGetResult,
   DeleteResult,
   FenceChangeResult,
   FenceResult,
@@ -64,7 +65,9 @@ export interface GatewayClient {
   /** Deletes a document; its fence and revision stay. */
   delete(resource: string, options: WriteOptions): Promise<DeleteResult>;
   /** Reads a document. Needs no lease; what a writer reads should come from `seal`. */
-  get<T = unknown>(resource: string, options?: GetOptions): Promise<GetResult<T>>;
+  get<T = unknown>(resource: string, options?: CallOptions & { readonly ifNoneMatch?: undefined }): Promise<GetResult<T>>;
+  /** The same, unless the stored revision is still `ifNoneMatch`. */
+  get<T = unknown>(resource: string, options: GetOptions): Promise<ConditionalGetResult<T>>;
   /**
    * Raises the fence to the token without writing, and reads: no older holder can change what it
    * returns.
@@ -137,7 +140,9 @@ class HttpClient implements GatewayClient {
     return answer.ok ? stored(resource, answer) : answer;
   }
 
-  async get<T>(resource: string, options: GetOptions = {}): Promise<GetResult<T>> {
+  get<T>(resource: string, options?: CallOptions & { readonly ifNoneMatch?: undefined }): Promise<GetResult<T>>;
+  get<T>(resource: string, options: GetOptions): Promise<ConditionalGetResult<T>>;
+  async get<T>(resource: string, options: GetOptions = {}): Promise<ConditionalGetResult<T>> {
     checkOptions("get", options, [...ofCall, "ifNoneMatch"]);
     const { ifNoneMatch } = options;
     const headers: Record<string, string> = ifNoneMatch === undefined ? {} : { "if-none-match": `"${ifNoneMatch}"` };

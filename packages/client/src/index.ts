@@ -15,6 +15,7 @@ export type {
 export type { Holder, LeaseLike } from "./request-format.js";
 export { RawJson, rawJson } from "./request-format.js";
 export type {
+  ConditionalGetResult,
   DeleteResult,
   FenceChangeResult,
   FenceMove,

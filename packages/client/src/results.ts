@@ -110,9 +110,11 @@ export type SealResult<T = unknown> =
 /** The answer of `get`. */
 export type GetResult<T = unknown> =
   | { readonly ok: true; readonly modified: true; readonly token: number; readonly rev: number; readonly value: T; readonly text: string }
-  /** The stored revision is still the one of `ifNoneMatch`. */
-  | { readonly ok: true; readonly modified: false; readonly token: number; readonly rev: number }
   | Refusal;
+/** The answer of `get` with `ifNoneMatch`: the stored revision may still be that one. */
+export type ConditionalGetResult<T = unknown> =
+  | GetResult<T>
+  | { readonly ok: true; readonly modified: false; readonly token: number; readonly rev: number };
 /** The answer of `transaction`: what is stored for each operation, in their order. */
 export type TransactionResult =
   | {

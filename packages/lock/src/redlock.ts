@@ -2,16 +2,7 @@
 // a locker of this package. What differs is told in docs/migrating.md. A lease taken here and one of
 // the library itself do not exclude each other: their keys differ.
 import { EventEmitter } from "node:events";
-import {
-  type Ballot,
-  createLocker,
-  type Lease,
-  LockError,
-  type Locker,
-  type LockerOptions,
-  type NodeSource,
-  type Resources,
-} from "./index.js";
+import { type Ballot, createLocker, type Lease, LockError, type LockerOptions, type NodeSource, type Resources } from "./index.js";
 import { anyNumber, knownOptions } from "./options/option.js";
 import { systemClock } from "./platform/clock.js";
 import { majority } from "./quorum.js";
@@ -53,13 +44,12 @@ export class ResourceLockedError extends Error {
 export class ExecutionError extends Error {
   override readonly name = "ExecutionError";
 
-  /** `attempts`: the answers to the last attempt. */
-  constructor(
-    message: string,
-    readonly attempts: Attempts,
-    cause?: unknown,
-  ) {
+  /** The answers to the last attempt. */
+  readonly attempts: Attempts;
+
+  constructor(message: string, attempts: Attempts, cause?: unknown) {
     super(message, { cause });
+    this.attempts = attempts;
   }
 }
 
@@ -95,7 +85,7 @@ export class Lock {
     return this.release();
   }
 
-  /** Resolves with this lock, whose expiration has moved. */
+  /** Moves the expiration. */
   extend(duration: number): Promise<Lock> {
     return this.redlock.extend(this, duration);
   }
@@ -117,14 +107,13 @@ type Rest<Result> = [Routine<Result>] | [Partial<Settings> | undefined, Routine<
 export default class Redlock extends EventEmitter {
   readonly clients: ReadonlySet<NodeSource>;
   readonly settings: Settings;
-  readonly #locker: Locker;
+  readonly #locker;
 
   /** The third argument: what else createLocker takes; longer locks than a minute need its maxTtlMs. */
   constructor(clients: Iterable<NodeSource>, settings?: Partial<Settings>, options: Omit<LockerOptions, "nodes" | "driftFactor"> = {}) {
     super();
-    this.on("error", () => {
-      // As in redlock, nobody needs to listen: without a listener, Node would throw.
-    });
+    // As in redlock, nobody needs to listen: without a listener, Node would throw.
+    this.on("error", () => {});
     this.clients = new Set(clients);
     this.settings = readSettings(settings, defaults);
     this.#locker = createLocker({ ...options, nodes: [...this.clients], driftFactor: this.settings.driftFactor });

@@ -1,7 +1,16 @@
 // Mistakes of a caller: each is answered with what is wrong and what to write, before anything is
 // sent.
-import { describe, expect, test } from "vitest";
-import { createGatewayClient, type GatewayClient, type GatewayClientOptions, rawJson, withResource } from "../../src/index.js";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import {
+  type ConditionalGetResult,
+  createGatewayClient,
+  type GatewayClient,
+  type GatewayClientOptions,
+  type GetOptions,
+  type GetResult,
+  rawJson,
+  withResource,
+} from "../../src/index.js";
 
 const sent: unknown[] = [];
 const fetching: typeof fetch = async (url, { headers, body } = {}) => {
@@ -128,4 +137,18 @@ test("what JSON keeps is sent: members that are undefined are left out, raw JSON
 test("a lease of several resources, and the bare token of another lease, are accepted", async () => {
   expect(await client.put("orders/41", {}, { lease })).toMatchObject({ ok: true });
   expect(await client.put("orders/42", {}, { token: lease.token })).toMatchObject({ ok: true });
+});
+
+test("what was read may be unmodified only where ifNoneMatch asked", () => {
+  interface Order {
+    readonly status: string;
+  }
+  // Only the compiler runs these.
+  const plain = () => client.get<Order>("orders/1", { timeoutMs: 100 });
+  const conditional = () => client.get<Order>("orders/1", { ifNoneMatch: 3 });
+  const either = (options: GetOptions) => client.get<Order>("orders/1", options);
+  expectTypeOf(plain).returns.resolves.toEqualTypeOf<GetResult<Order>>();
+  expectTypeOf(conditional).returns.resolves.toEqualTypeOf<ConditionalGetResult<Order>>();
+  expectTypeOf(either).returns.resolves.toEqualTypeOf<ConditionalGetResult<Order>>();
+  expectTypeOf<Extract<GetResult<Order>, { ok: true }>["value"]>().toEqualTypeOf<Order>();
 });

@@ -53,7 +53,7 @@ export class StoreClient {
   async read(resource: string): Promise<ReadResult | Refused> {
     if (this.#route !== "gateway") return await this.#readTable(resource);
     const read = await this.#client.get<Document>(resource);
-    if (read.ok) return { ok: true, document: read.modified ? read.value : null, rev: read.rev };
+    if (read.ok) return { ok: true, document: read.value, rev: read.rev };
     return read.code === "not_found" ? { ok: true, document: null, rev: 0 } : refused(read);
   }
 
