@@ -41,7 +41,7 @@ export interface Scenario {
   readonly about: string;
   /** At least one is a control, which leaves out a measure and shows the damage. */
   readonly acts: readonly Act[];
-  /** The last line, when every claim came true. */
+  /** What is said before the first act, and again as proven when every claim came true. */
   readonly proven: string;
 }
 
@@ -180,7 +180,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   const startedAt = performance.now();
   const { name, about, acts, proven } = scenario;
   const { show, ttlMs } = options;
-  show({ event: "scenario", scenario: name, about, ttlMs });
+  show({ event: "scenario", scenario: name, about, claim: proven, ttlMs });
   const end = (ok: boolean, text: string): void =>
     show({ event: "end", scenario: name, ok, elapsedMs: performance.now() - startedAt, proven: text });
   try {

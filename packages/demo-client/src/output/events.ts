@@ -51,6 +51,8 @@ export interface ScenarioBegins {
   readonly event: "scenario";
   readonly scenario: string;
   readonly about: string;
+  /** What it is to show, a sentence for the fence or the lock and one for the control; its end says whether it did. */
+  readonly claim: string;
   readonly ttlMs: number;
 }
 
@@ -75,6 +77,11 @@ export type DemoEvent = ScenarioBegins | ActBegins | Step | Check | ScenarioEnds
 
 /** A terminal, a file, a page. It neither throws nor waits. */
 export type Show = (event: DemoEvent) => void;
+
+/** Each in a line of its own. */
+export function sentencesOf(text: string): readonly string[] {
+  return text.split(/(?<=\.) (?=[A-Z])/);
+}
 
 /** All other lanes are workers. */
 export const serverLanes: readonly string[] = ["lock", "gateway", "store"];

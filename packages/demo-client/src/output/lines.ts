@@ -1,7 +1,7 @@
 // The run as lines of plain text, one for each event: for terminals, pipes and logs; and what text needs
 // for that, colour and a width.
 import picocolors from "picocolors";
-import type { Show, Step } from "./events.js";
+import { type Show, type Step, sentencesOf } from "./events.js";
 
 /** Piped output stays plain, also in CI, where picocolors would colour it. */
 function isColoured(stream: { readonly isTTY?: boolean }): boolean {
@@ -53,8 +53,10 @@ export function plainLines(print: (line: string) => void, columns = Number.POSIT
     else lines(atMs, `${who}: ${text}`, dye);
   };
   return (event) => {
-    if (event.event === "scenario") print(paint.bold(`\n${event.scenario}: ${event.about}`));
-    else if (event.event === "act") print(`\n${paint.bold(event.act)}`);
+    if (event.event === "scenario") {
+      print(paint.bold(`\n${event.scenario}: ${event.about}`));
+      for (const line of sentencesOf(event.claim).flatMap((sentence) => wrapped(sentence, columns - 2))) print(`  ${line}`);
+    } else if (event.event === "act") print(`\n${paint.bold(event.act)}`);
     else if (event.event === "step") step(event);
     else if (event.event === "end") print(`\n${event.ok ? paint.green(`✓ ${event.proven}`) : paint.red(`✗ ${event.proven}`)}`);
     else if (!event.ok) lines(event.atMs, `✗ it is not true that ${event.claim}; seen: ${event.saw}`, paint.red);

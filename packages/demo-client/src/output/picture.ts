@@ -1,5 +1,14 @@
 // The run as one HTML page without scripts and network, light or dark as the reader's system.
-import { type ActBegins, type Check, type DemoEvent, type ScenarioBegins, type ScenarioEnds, type Step, serverLanes } from "./events.js";
+import {
+  type ActBegins,
+  type Check,
+  type DemoEvent,
+  type ScenarioBegins,
+  type ScenarioEnds,
+  type Step,
+  sentencesOf,
+  serverLanes,
+} from "./events.js";
 import { wrapped } from "./lines.js";
 
 type Row = Step | Check;
@@ -65,14 +74,15 @@ function drawScenario({ begins, acts, end }: DrawnScenario): string {
   return `<section id="${escaped(begins.scenario)}">
 <h1>${escaped(begins.scenario)}</h1>
 <p>${escaped(begins.about)} <span class="small">Leases of ${begins.ttlMs} ms; real processes, real servers.</span></p>
+${end === undefined ? "" : drawVerdict(end)}
 ${legend}
 ${drawn.join("\n")}
-${end === undefined ? "" : drawVerdict(end)}
 </section>`;
 }
 
 function drawVerdict({ ok, proven }: ScenarioEnds): string {
-  return `<p class="${ok ? "proven" : "differs"}">${ok ? "✓" : "✗"} ${escaped(proven)}</p>`;
+  const lines = sentencesOf(proven).map((sentence) => `${ok ? "✓" : "✗"} ${escaped(sentence)}`);
+  return `<p class="${ok ? "proven" : "differs"}">${lines.join("<br>")}</p>`;
 }
 
 const refusedSign = `<g class="refuses"><line class="arrow" x1="0" x2="20" y1="7" y2="7"/>

@@ -60,8 +60,7 @@ export const gcPause: Scenario = {
     }),
     unfenced("control: the same, straight into a table", async (act) => expectLoss(act, await pausedWorker(act))),
   ],
-  proven:
-    "With the fence the paused worker is refused and nothing is lost. Without it the same lock, the same pause and the same writes lose worker 2's update.",
+  proven: "With the fence: paid stays, and the late write is refused. Without it: paid is lost, under the same lock.",
 };
 
 // What Postgres offers without a fence: a version column, and the advisory lock of a session.

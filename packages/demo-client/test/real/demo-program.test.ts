@@ -51,7 +51,13 @@ test("--json prints one event per line and nothing else, from the scenario to it
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-  expect(events[0]).toEqual({ event: "scenario", scenario: "cron-once", about: expect.any(String), ttlMs: 1_000 });
+  expect(events[0]).toEqual({
+    event: "scenario",
+    scenario: "cron-once",
+    about: expect.any(String),
+    claim: expect.any(String),
+    ttlMs: 1_000,
+  });
   expect(events[1]).toMatchObject({
     event: "act",
     act: "with Palisade",

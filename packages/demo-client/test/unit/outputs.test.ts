@@ -6,7 +6,7 @@ import { Picture } from "../../src/output/picture.js";
 
 const at = { scenario: "pause", act: "fenced" };
 const events: readonly DemoEvent[] = [
-  { event: "scenario", scenario: "pause", about: "a <worker> & a pause", ttlMs: 500 },
+  { event: "scenario", scenario: "pause", about: "a <worker> & a pause", claim: "With it: kept. Without it: lost.", ttlMs: 500 },
   { event: "act", ...at, actors: ["worker 1", "lock", "gateway", "store"] },
   { event: "step", ...at, atMs: 1, kind: "asks", from: "worker 1", to: "lock", text: "acquire orders/42" },
   { event: "step", ...at, atMs: 2, kind: "answers", from: "lock", to: "worker 1", text: "granted", token: 34 },
@@ -29,6 +29,7 @@ function shownAt(columns?: number, shown = events): readonly string[] {
 
 test("plain lines say when, who to whom, and what, and end with what was proven", () => {
   const lines = shownAt();
+  expect(lines.slice(1, 4)).toEqual(["pause: a <worker> & a pause", "  With it: kept.", "  Without it: lost."]);
   expect(lines).toContain("  0.001 s  worker 1 → lock       acquire orders/42");
   expect(lines).toContain("  1.234 s  gateway → worker 1    412 stale");
   expect(lines.at(-1)).toBe("✓ The late write is refused.");
@@ -38,6 +39,15 @@ test("on a narrow terminal no line is longer than it", () => {
   const lines = shownAt(40);
   expect(lines).toContain("  1.234 s  gateway → worker 1: 412 stale");
   expect(lines.slice(0, -1).filter((line) => line.length > 40)).toEqual([]);
+});
+
+test("the picture has its verdict above the drawings", () => {
+  const html = pictureOf([
+    ...events.slice(0, -1),
+    { ...at, event: "end", ok: true, elapsedMs: 9, proven: "It is kept. Without it: lost." },
+  ]);
+  expect(html.indexOf("✓ It is kept.<br>✓ Without it: lost.")).toBeLessThan(html.indexOf('<svg class="act" '));
+  expect(html).toContain("✓ It is kept.<br>✓ Without it: lost.");
 });
 
 test("the picture is one page that loads nothing, escapes every text and knows light and dark", () => {
