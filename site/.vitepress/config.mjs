@@ -2,19 +2,25 @@
 // the sidebar beside them.
 import { readFileSync } from "node:fs";
 import { defineConfig } from "vitepress";
+import { search } from "./search.mjs";
 
 const sidebar = JSON.parse(readFileSync(new URL("../.build/sidebar.json", import.meta.url), "utf8"));
+
+const base = process.env.SITE_BASE ?? "/";
 
 export default defineConfig({
   title: "Palisade",
   description: "A distributed lock whose leases carry a fencing token, and the Postgres gateway that checks it",
-  base: process.env.SITE_BASE ?? "/",
+  base,
+  head: [["link", { rel: "icon", href: `${base}icon.svg`, type: "image/svg+xml" }]],
   srcDir: ".build/pages",
   outDir: ".build/dist",
   cacheDir: ".build/cache",
   rewrites: (path) => path.replace(/README\.md$/, "index.md"),
   lastUpdated: false,
+  markdown: { config: fitted },
   themeConfig: {
+    logo: "/icon.svg",
     sidebar,
     nav: [
       { text: "Start", link: "/overview" },
@@ -23,6 +29,18 @@ export default defineConfig({
       { text: "API", link: "/api/lock/" },
     ],
     outline: [2, 3],
-    search: { provider: "local" },
+    search,
   },
 });
+
+/** Of drawings, and of columns that a program has printed, the style sheet is told how wide they are. */
+function fitted(markdown) {
+  const { fence } = markdown.renderer.rules;
+  markdown.renderer.rules.fence = (...args) => {
+    const [tokens, index] = args;
+    const { info, content } = tokens[index];
+    const isAligned = info === "" && (/[─│]/.test(content) || (content.match(/\S {3,}\S/g) ?? []).length > 1);
+    const columns = Math.max(...content.split("\n").map((line) => line.length));
+    return isAligned ? fence(...args).replace("<div ", `<div style="--columns: ${columns}" `) : fence(...args);
+  };
+}

@@ -7,16 +7,16 @@ import { pathToFileURL } from "node:url";
 import { inRoot, perform, readArguments, succeed } from "../run.mjs";
 import { deadLinks } from "./dead-links.mjs";
 import { errorsPage, settingsPage } from "./reference-pages.mjs";
-import { stagePages } from "./stage.mjs";
+import { beginningWith, stagePages } from "./stage.mjs";
 
-/** What users import, and its declarations in `packages`. */
+/** What users import: its declarations in `packages`, and what its page begins with. */
 const entries = {
-  lock: "lock/dist/index.d.ts",
-  "lock/redlock": "lock/dist/redlock.d.ts",
-  "lock/testing": "lock/dist/testing.d.ts",
-  client: "client/dist/index.d.ts",
-  guard: "guard/dist/index.d.ts",
-  gateway: "gateway/dist/index.d.ts",
+  lock: ["lock/dist/index.d.ts", "createLocker"],
+  "lock/redlock": ["lock/dist/redlock.d.ts", "Redlock"],
+  "lock/testing": ["lock/dist/testing.d.ts", "createFakeLocker"],
+  client: ["client/dist/index.d.ts", "createGatewayClient"],
+  guard: ["guard/dist/index.d.ts", "withFencedTransaction"],
+  gateway: ["gateway/dist/index.d.ts", "createGateway"],
 };
 const site = inRoot("site");
 const build = join(site, ".build");
@@ -28,7 +28,7 @@ await perform(async () => {
   await install();
   rmSync(join(build, "pages"), { recursive: true, force: true });
   writeFileSync(join(build, "sidebar.json"), JSON.stringify(stagePages(join(build, "pages"))));
-  for (const [name, entry] of Object.entries(entries)) await describe(name, entry);
+  for (const [name, [entry = "", first = ""]] of Object.entries(entries)) await describe(name, entry, first);
   await node("vitepress/bin/vitepress.js", "build", ".");
   const dead = deadLinks(join(build, "dist"));
   for (const link of dead) console.error(`dead link: ${link}`);
@@ -68,11 +68,14 @@ async function install() {
   writeFileSync(stamp, locked);
 }
 
-/** A page for what users import under a name. @param {string} name @param {string} entry */
-async function describe(name, entry) {
+/** A page for what users import under a name. @param {string} name @param {string} entry @param {string} first */
+async function describe(name, entry, first) {
   const out = join(build, "pages", "api", name);
   const options = ["--options", "typedoc.json", "--entryPoints", inRoot("packages", entry), "--name", `@palisade/${name}`, "--out", out];
   await node("typedoc/bin/typedoc", ...options);
+  const page = join(out, "README.md");
+  const text = readFileSync(page, "utf8").replace("\n### default\n", `\n### ${first}\n`);
+  writeFileSync(page, beginningWith(first, text));
 }
 
 /** @param {string} program @param {...string} args */

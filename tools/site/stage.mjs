@@ -42,7 +42,7 @@ const groups = {
     "CHANGELOG.md",
   ],
 };
-/** Little besides one long table. */
+/** Little besides one long table. A page with a drawing of more than 90 columns is as wide. */
 const wide = new Set(["docs/settings.md", "docs/errors.md", "docs/performance.md", "spec/wire.md"]);
 /** The README has the picture of the front page, so it is not the front page itself. */
 const renamed = new Map([["README.md", "overview.md"]]);
@@ -59,18 +59,33 @@ export function stagePages(folder) {
   const pages = [...new Set([...Object.values(groups).flat(), ...decisions()])];
   for (const page of pages) {
     const text = linked(page, readFileSync(inRoot(page), "utf8"), new Set(pages));
-    write(join(folder, renamed.get(page) ?? page), `${head(page)}${text}`);
+    write(join(folder, renamed.get(page) ?? page), `${head(page, text)}${text}`);
   }
   for (const picture of readdirSync(inRoot("docs")).filter((name) => /\.png$/.test(name)))
     copyFileSync(inRoot("docs", picture), join(folder, "docs", picture));
-  write(join(folder, "index.md"), readFileSync(inRoot("site", "index.md"), "utf8"));
+  write(join(folder, "index.md"), linked("site/index.md", readFileSync(inRoot("site", "index.md"), "utf8"), new Set(pages)));
+  write(join(folder, "public", "icon.svg"), readFileSync(inRoot("packages", "page", "browser", "icon.svg"), "utf8"));
   return sidebar(pages);
 }
 
-/** What VitePress is told of a page. @param {string} page */
-function head(page) {
+/** A page of TypeDoc whose first kind, and first entry of it, is that of this name. @param {string} name @param {string} page */
+export function beginningWith(name, page) {
+  const [head = "", ...kinds] = page.split(/^(?=## )/m);
+  const entriesOf = (/** @type {string} */ kind) => kind.split(/^(?=<a id="[^"]+"><\/a>\n\n### )/m);
+  const isFirst = (/** @type {string} */ entry) => new RegExp(`^### ${name}\\b`, "m").test(entry);
+  const [chosen = -1] = kinds.flatMap((kind, index) => (isFirst(kind) ? [index] : []));
+  if (chosen === -1) throw new Error(`there is no ${name}`);
+  const [title = "", ...entries] = entriesOf(`${kinds[chosen]?.trimEnd().replace(/\n\*\*\*$/, "")}\n\n***\n\n`);
+  const sorted = [...entries.filter(isFirst), ...entries.filter((entry) => !isFirst(entry))];
+  return [head, title, ...sorted, ...kinds.filter((_, index) => index !== chosen)].join("");
+}
+
+/** What VitePress is told of a page. @param {string} page @param {string} text */
+function head(page, text) {
+  const isDrawn = text.split("\n").some((line) => line.length > 90 && /[─│]/.test(line));
+  const pageClass = wide.has(page) ? "wide" : isDrawn ? "drawn" : undefined;
   const lines = [
-    ...(wide.has(page) ? ["pageClass: wide", "aside: false"] : []),
+    ...(pageClass === undefined ? [] : [`pageClass: ${pageClass}`, "aside: false"]),
     ...(groups.Project.includes(page) || page.startsWith("docs/decisions/") ? ["search: false"] : []),
   ];
   return lines.length === 0 ? "" : `---\n${lines.join("\n")}\n---\n\n`;

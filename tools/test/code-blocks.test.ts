@@ -40,11 +40,13 @@ const given: Readonly<Record<string, string>> = {
     declare const store: { write(name: string, value: unknown, options: { token: number; signal: AbortSignal }): Promise<void> };`,
   "packages/client/README.md": "interface Order { status: string } interface Account { balance: number }",
   "packages/gateway/README.md 2": gateway,
+  "site/index.md": `declare const nodes: string[]; declare const url: string; declare const apiKey: string;
+    interface Account { balance: number }`,
 };
 
 async function pages(): Promise<readonly string[]> {
   const found = await Promise.all(
-    ["", "docs", "docs/decisions", "spec", "examples", ...(await folders("packages"))].map(async (folder) =>
+    ["", "site", "docs", "docs/decisions", "spec", "examples", ...(await folders("packages"))].map(async (folder) =>
       (await readdir(join(root, folder))).filter((name) => name.endsWith(".md")).map((name) => join(folder, name)),
     ),
   );

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deadLinks } from "../site/dead-links.mjs";
-import { stagePages } from "../site/stage.mjs";
+import { beginningWith, stagePages } from "../site/stage.mjs";
 
 let folder: string;
 beforeEach(() => {
@@ -33,6 +33,14 @@ interface Item {
   readonly link?: string;
   readonly items?: readonly Item[];
 }
+
+test("a page of TypeDoc begins with what one calls first", () => {
+  const entry = (name: string): string => `<a id="${name}"></a>\n\n### ${name}()\n\n***\n\n`;
+  const page = `# P\n\n## Interfaces\n\n${entry("a")}## Functions\n\n${entry("b")}${entry("create")}`;
+  const headings = beginningWith("create", page).match(/^##+ \w+/gm);
+  expect(headings).toEqual(["## Functions", "### create", "### b", "## Interfaces", "### a"]);
+  expect(() => beginningWith("gone", page)).toThrow("there is no gone");
+});
 
 describe("the pages of the site", () => {
   const linksOf = (items: readonly Item[]): readonly string[] =>
