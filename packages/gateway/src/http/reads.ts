@@ -26,9 +26,9 @@ export const readDocument: Handler = async (context, serving) => {
 export async function readLarge(
   context: RequestContext,
   { sending, store }: Serving,
-  { resource, rev, token }: { readonly resource: string; readonly rev: number; readonly token: number },
+  { kind, resource, rev, token }: Pick<ResourceState, "resource" | "rev" | "token"> & { readonly kind: "large" | "accepted" },
 ): Promise<WholeResult | Problem> {
-  const wanted = { caller: context.principal.id, key: `${rev} ${token} ${resource}` };
+  const wanted = { caller: context.principal.id, key: `${rev} ${token} ${resource}`, isDone: kind === "accepted" };
   const read = await sending.read(
     wanted,
     () => store.readWhole(resource),

@@ -18,6 +18,8 @@ const SMALL_BYTES = 64 * 1024;
 const LARGE_AT_ONCE = 2;
 /** Jsonb is shown with a space after each comma and colon, of which a document may have one for each other character. */
 const AS_SHOWN = 1.5;
+/** So many times as long waits what was done already: a refusal would leave its caller in doubt. */
+const DONE_WAITS = 4;
 /** Between two of them a connection takes a slice of its answer, or is ended. */
 const LOOK_EVERY_MS = 5_000;
 
@@ -43,11 +45,16 @@ export class Held {
   ) {}
 }
 
-/** A read that waits for its turn and for room. */
-interface Turn {
+interface Wanted {
   readonly caller: string;
   /** Reads of one key get the same; undefined: like no other. */
-  readonly key: string | undefined;
+  readonly key?: string | undefined;
+  /** What the answer is to has been done. */
+  readonly isDone?: boolean | undefined;
+}
+
+/** A read that waits for its turn and for room. */
+interface Turn extends Wanted {
   readonly begin: (held: Held | Unavailable) => void;
 }
 
@@ -62,6 +69,7 @@ export class Sending {
   /** Of the largest document, as it is shown. */
   readonly #largestBytes: number;
   readonly #lookEveryMs: number;
+  readonly #maxWaitMs: number;
   readonly #wait: BoundedWait<Turn>;
   /** In the order in which they came. */
   readonly #waiting = new Set<Turn>();
@@ -78,6 +86,7 @@ export class Sending {
     // One caller alone may read the largest, also where the heap is small.
     this.shares = new Shares(Math.max(budgetBytes, 2 * this.#largestBytes));
     const bounds = { maxAccepted: 10_000, maxAcceptedBytes: Number.POSITIVE_INFINITY, maxWaitMs };
+    this.#maxWaitMs = maxWaitMs;
     this.#wait = new BoundedWait(bounds, (turn, why) => this.#taken(turn).begin(why));
   }
 
@@ -90,11 +99,11 @@ export class Sending {
    * came to. Undefined: there was no room in time. Whoever gets it leaves it (`leave`, or `sent`).
    */
   async read<T>(
-    wanted: { readonly caller: string; readonly key?: string },
+    wanted: Wanted,
     fetch: () => Promise<T>,
     sizeOf: (result: T) => number,
   ): Promise<{ readonly held: Held; readonly result: T } | undefined> {
-    const held = await this.#turn(wanted.caller, wanted.key);
+    const held = await this.#turn(wanted);
     if (held === undefined) return undefined;
     held.result ??= this.#fetch(held, fetch, sizeOf);
     try {
@@ -119,13 +128,12 @@ export class Sending {
     }
   }
 
-  async #turn(caller: string, key: string | undefined): Promise<Held | undefined> {
-    const same = key === undefined ? undefined : this.#byKey.get(key);
+  async #turn(wanted: Wanted): Promise<Held | undefined> {
+    const same = wanted.key === undefined ? undefined : this.#byKey.get(wanted.key);
     if (same !== undefined) return join(same);
-    let turn: Turn | undefined;
     const begun = new Promise<Held | Unavailable>((begin) => {
-      turn = { caller, key, begin };
-      const refusal = this.#wait.accept(turn);
+      const turn: Turn = { ...wanted, begin };
+      const refusal = this.#wait.accept(turn, 0, this.#maxWaitMs * (wanted.isDone === true ? DONE_WAITS : 1));
       if (refusal !== undefined) begin(refusal);
       else this.#waiting.add(turn);
     });

@@ -61,9 +61,9 @@ export class BoundedWait<W extends object> {
    * Why it is not accepted; undefined when it was, and waits. One piece is always accepted, however
    * large.
    */
-  accept(work: W, bytes = 0): Unavailable | undefined {
+  accept(work: W, bytes = 0, maxWaitMs = this.#limits.maxWaitMs): Unavailable | undefined {
     if (this.#state === "closing") return closing;
-    const { maxAccepted, maxAcceptedBytes, maxWaitMs } = this.#limits;
+    const { maxAccepted, maxAcceptedBytes } = this.#limits;
     if (this.accepted >= maxAccepted) return overloaded;
     if (this.accepted > 0 && this.#bytes + bytes > maxAcceptedBytes) return overloaded;
     this.#bytes += bytes;

@@ -90,14 +90,17 @@ const value = sql<string | null>`${resources.value}::text`;
 const { deleted } = resources;
 
 const SMALL_DOCUMENT_BYTES = 256 * 1024;
+/** Of one that Postgres has compressed: what repeats itself may be ninety times as large as it is stored. */
+const SMALL_COMPRESSED_BYTES = 16 * 1024;
 
 /**
- * A document as text, in SQL; null for a large one. What is large as it is stored is not even looked
- * at, and what repeats itself is known by its text, which is made once.
+ * A document as text, in SQL; null for a large one. What may be large, as it is stored, is not even
+ * looked at, and what is compressed is known by its text, which is made once.
  */
 export const smallDocument = (column: string): string => `(
     select it.text from (
-      select ${column}::text as text where pg_catalog.pg_column_size(${column}) <= ${SMALL_DOCUMENT_BYTES} offset 0
+      select ${column}::text as text where pg_catalog.pg_column_size(${column}) <= ${SMALL_COMPRESSED_BYTES}
+        or pg_catalog.pg_column_compression(${column}) is null and pg_catalog.pg_column_size(${column}) <= ${SMALL_DOCUMENT_BYTES} offset 0
     ) as it where pg_catalog.octet_length(it.text) <= ${SMALL_DOCUMENT_BYTES}
   )`;
 

@@ -16,9 +16,9 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 function opened({ budgetBytes = 100 * MB, maxWaitMs = 60_000 } = {}) {
   const sending = new Sending({ documentLimitBytes: 10 * MB, maxWaitMs, budgetBytes, lookEveryMs: 1_000 });
   const asked: { readonly name: string; answer(bytes: number): void }[] = [];
-  const read = (caller: string, name: string) =>
+  const read = (caller: string, name: string, isDone = false) =>
     sending.read(
-      { caller, key: name },
+      { caller, key: name, isDone },
       () => new Promise<number>((answer) => asked.push({ name, answer })),
       (bytes) => bytes,
     );
@@ -79,6 +79,23 @@ describe("large reads", () => {
     await turn();
     asked.at(-1)?.answer(2);
     expect((await next)?.result).toBe(2);
+  });
+
+  test("G3 for what was done already wait four times as long: their caller would be left in doubt", async ({ onTestFinished }) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { read } = opened({ maxWaitMs: 1_000 });
+    const [first, second] = ["a", "b"].map((name) => read("greedy", name));
+    const ended: string[] = [];
+    void read("greedy", "c").then(() => ended.push("to be read"));
+    void read("greedy", "d", true).then(() => ended.push("was sealed"));
+    const after: string[][] = [];
+    for (const ms of [999, 100, 2_850, 200]) {
+      await vi.advanceTimersByTimeAsync(ms);
+      after.push([...ended]);
+    }
+    expect(after).toEqual([[], ["to be read"], ["to be read"], ["to be read", "was sealed"]]);
+    expect([first, second]).toEqual([expect.any(Promise), expect.any(Promise)]);
   });
 
   test("that fail are not what the next one gets", async () => {
