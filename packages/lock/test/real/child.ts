@@ -1,6 +1,5 @@
-// What tests run in a process or a thread of its own: one that waits for a lock, one that stands for
-// election, one that takes a lease and ends. Not a test.
-import { once } from "node:events";
+// What tests run in a process or a thread of its own: one that waits for a lock, one that takes a lease
+// and ends. Not a test.
 import { isMainThread, parentPort, workerData } from "node:worker_threads";
 import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
 
@@ -9,14 +8,7 @@ const locker: Locker = createLocker(options);
 process.on("disconnect", () => process.exit());
 
 if (does === "wait") process.send?.((await locker.acquire("r", { waitMs: 60_000 })).token);
-else if (does === "lead") {
-  const campaign = locker.campaign("scheduler", async (term) => {
-    process.send?.({ kind: "leads", token: term.token });
-    if (!term.signal.aborted) await once(term.signal, "abort");
-    process.send?.({ kind: "over", token: term.token, leads: term.leads, reason: String(term.signal.reason.reason) });
-  });
-  await campaign.ended;
-} else {
+else {
   const lease = await locker.acquire("r");
   parentPort?.postMessage(lease.token);
   await locker.close();

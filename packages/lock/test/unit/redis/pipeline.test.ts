@@ -1,8 +1,8 @@
-// What becomes of questions that meet a server without the script, or one that says nothing: orders
-// of events that a real server produces only with bad luck.
+// Which questions travel together, and what becomes of those that meet a server without the script, or one
+// that says nothing: orders of events that a real server produces only with bad luck.
 import { describe, expect, test } from "vitest";
-import { type AnyVerb, keysOf, type Ownership, verbs } from "../../../src/protocol/verbs.js";
-import { BatchEncoder, type Request } from "../../../src/redis/calls.js";
+import { type AnyVerb, keysOf, type Ownership, type Verb, verbs } from "../../../src/protocol/verbs.js";
+import { BatchEncoder, endOfBatch, type Request } from "../../../src/redis/calls.js";
 import { PendingReleases, Pipeline } from "../../../src/redis/pipeline.js";
 import { ManualClock } from "../scripted-node.js";
 
@@ -106,6 +106,32 @@ test("a release that is sent to a node that has gone silent is unreachable after
   clock.advance(103);
   await turn();
   expect(answer).toMatchObject({ kind: "unreachable" });
+});
+
+// Which questions of a queue travel in one call.
+describe("a run", () => {
+  const lengths = (...asked: readonly [Verb, Partial<typeof question>, number?][]): readonly number[] => {
+    const queue = asked.flatMap(([verb, other, count = 1]) =>
+      Array.from({ length: count }, (): Request => ({ verb: verbs[verb] as AnyVerb, question: { ...question, ...other } })),
+    );
+    const ends = [];
+    for (let at = 0; at < queue.length; at = endOfBatch(queue, at)) ends.push(endOfBatch(queue, at) - at);
+    return ends;
+  };
+  const many = (count: number) => ({ resources: Array.from({ length: count }, (_, index) => `r${index}`) });
+
+  test("L2 ends where the script, the number of resources or the ttl changes", () => {
+    expect(lengths(["grant", {}, 2], ["release", {}], ["grant", {}])).toEqual([2, 1, 1]);
+    expect(lengths(["grant", {}], ["grant", many(2), 2])).toEqual([1, 2]);
+    expect(lengths(["grant", {}], ["grant", { ttlMs: 8 }, 2])).toEqual([1, 2]);
+    expect(lengths(["release", {}], ["release", { ttlMs: 8 }])).toEqual([2]);
+  });
+
+  test("has 256 requests at most, and 1024 resources, or one request", () => {
+    expect(lengths(["grant", {}, 300])).toEqual([256, 44]);
+    expect(lengths(["grant", many(128), 9])).toEqual([8, 1]);
+    expect(lengths(["grant", many(2_000), 2])).toEqual([1, 1]);
+  });
 });
 
 // Releases that are owed: kept until the node is back, never more than 10 000.

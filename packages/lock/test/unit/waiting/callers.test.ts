@@ -15,16 +15,6 @@ function plant(story: Story, resource: string, on: readonly number[], ttlMs = 60
 
 const free = [null, null, null, null, null];
 
-test("callers in one process get the lock in the order in which they asked", async (story) => {
-  const { locker } = story.actor();
-  const first = await locker.acquire("r");
-  const order: number[] = [];
-  const waiting = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => locker.using("r", () => void order.push(i)));
-  await first.release();
-  await Promise.all(waiting);
-  expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-});
-
 test("one process sends one contender: however many callers wait, the nodes are asked about as often as for one", async (story) => {
   const [holder, crowd] = [story.actor(), story.actor()];
   await holder.locker.acquire("crowded", { renew: true });
@@ -47,23 +37,6 @@ test("W1 a caller that waits for one of several resources keeps none of the othe
   expect(await failure(locker.acquire("b", { waitMs: 0 }))).toMatchObject({ code: "LOCK_HELD", resource: "b" });
   await lease.release();
   expect((await both).resources).toEqual(["a", "b"]);
-});
-
-test("W1 callers of overlapping sets of resources all finish, in whichever order they name them", async (story) => {
-  const lockers = [story.actor(), story.actor()].map(({ locker }) => locker);
-  const sets = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"], ["a"], ["b"]];
-  const highest = new Map<string, number>();
-  const loop = async (locker: (typeof lockers)[number], resources: readonly string[]): Promise<void> => {
-    for (let i = 0; i < 4; i++) {
-      await locker.using(resources, { waitMs: 60_000 }, ({ token }) => {
-        for (const resource of resources) {
-          expect(highest.get(resource) ?? 0).toBeLessThan(token);
-          highest.set(resource, token);
-        }
-      });
-    }
-  };
-  await Promise.all(lockers.flatMap((locker) => sets.map((resources) => loop(locker, resources))));
 });
 
 test(

@@ -2,23 +2,12 @@
 
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import { LocalQueue } from "../../../src/lease/local-queue.js";
-import type { Lost } from "../../../src/lease/state.js";
 import { readLeaseRequest } from "../../../src/options/policy.js";
 import type { GrantBallot } from "../../../src/protocol/ballot.js";
-import { TICKET_MS } from "../../../src/protocol/verbs.js";
 import type { FirstContact } from "../../../src/waiting/first-contact.js";
-import { LookTimer, WaitBudget } from "../../../src/waiting/wait-budget.js";
+import { WaitBudget } from "../../../src/waiting/wait-budget.js";
 import { AcquireCalls } from "../../../src/waiting/wait-for-lease.js";
-import {
-  afterReservationMs,
-  backOffMs,
-  keepAgainMs,
-  laterAtExpiryMs,
-  refreshMs,
-  reserveMs,
-  safetyPollMs,
-} from "../../../src/waiting/wake-up.js";
+import { reserveMs } from "../../../src/waiting/wake-up.js";
 import { ManualClock, ScriptedNode, stateOf } from "../scripted-node.js";
 
 const introduced = { isDone: true } as unknown as FirstContact;
@@ -172,36 +161,6 @@ test.each([
   expect(nodes.map(({ asked }) => asked.join())).toEqual([verb, verb, verb]);
 });
 
-test("resources do not delay each other, and nothing is kept of those that no caller wants", () => {
-  const queue = new LocalQueue<Lost>(1);
-  const lost = { kind: "lost", reason: "held" } as Lost;
-  expect(queue.tryEnter("a") && queue.tryEnter("b")).toBe(true);
-  queue.noteLoss("a", lost);
-  expect(queue.lastLoss("a")).toBe(lost);
-  queue.leave("a");
-  expect(queue.tryEnter("a")).toBe(true);
-  expect(queue.lastLoss("a")).toBeUndefined();
-});
-
-test("no more than its width are inside, and the others enter in the order in which they came", async () => {
-  const queue = new LocalQueue<Lost>(2);
-  const order: number[] = [];
-  let inside = 0;
-  let most = 0;
-  const pass = async (caller: number): Promise<void> => {
-    if (!queue.tryEnter("")) await new Promise<void>((resolve) => queue.enqueue("", resolve));
-    order.push(caller);
-    most = Math.max(most, ++inside);
-    await Promise.resolve();
-    inside--;
-    queue.leave("");
-  };
-  await Promise.all(Array.from({ length: 10 }, (_, caller) => pass(caller)));
-  expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  expect(most).toBe(2);
-  expect(queue.isOccupied("")).toBe(false);
-});
-
 // How long one caller waits, and what ends it early.
 const lockerOf = (clock: ManualClock) => ({ clock, isClosed: false, sleeping: new Set<WaitBudget>() });
 
@@ -215,15 +174,6 @@ test("a thousand waiters with one signal put one listener on it, and none when t
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   aborter.abort();
   await Promise.all(ended);
-  expect(getEventListeners(signal, "abort")).toHaveLength(0);
-});
-
-test("a signal is left alone when its last sleeper wakes by itself", async () => {
-  const { signal } = new AbortController();
-  const clock = new ManualClock();
-  const sleeping = new WaitBudget(lockerOf(clock), { waitMs: 1_000, signal }).sleep(10);
-  clock.advance(10);
-  await sleeping;
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });
 
@@ -241,74 +191,9 @@ test("a wait without end outlasts the longest timer there is", async () => {
   await sleeping;
 });
 
-// When to try again.
-const retry = { tries: Number.POSITIVE_INFINITY, minDelayMs: 4, maxDelayMs: 500 };
-
-test("whether the first came is looked at when what is reserved for it is over", () => {
-  for (const chance of [0, 0.5, 0.999]) expect(afterReservationMs(40, chance)).toBeGreaterThan(40);
-});
-
 test("a lock is reserved for a message and a claim, by the slowest of the nearest quorum, within bounds", () => {
   const rule = { quorum: 2, nodeTimeoutMs: 250 };
   expect(reserveMs([1, 1, 900], rule)).toBe(40);
   expect(reserveMs([1, 60, 900], rule)).toBe(130);
   expect(reserveMs([1, 600, 900], rule)).toBe(250);
-});
-
-test("those in front of a queue look first when a holder's time is over", () => {
-  for (const chance of [0, 0.999]) {
-    expect(laterAtExpiryMs(3, chance)).toBe(0);
-    expect(laterAtExpiryMs(4, chance)).toBeGreaterThanOrEqual(20);
-    expect(laterAtExpiryMs(4_000, chance)).toBeLessThanOrEqual(2_020);
-  }
-});
-
-test("a part is asked for again when others have had it for three times as long as it may be kept", () => {
-  expect(keepAgainMs(5, 40)).toBe(640);
-  expect(keepAgainMs(2_000, 40)).toBe(2_000);
-  expect(keepAgainMs(60_000, 40)).toBe(4_000);
-});
-
-test("tickets are asked for again long before they end", () => {
-  for (const chance of [0, 0.999]) expect(refreshMs(chance)).toBeLessThan(0.6 * TICKET_MS);
-});
-
-test("the back-off doubles up to its bound and is never the same for two", () => {
-  expect(backOffMs(1, retry, 1)).toBe(4);
-  expect(backOffMs(3, retry, 1)).toBe(16);
-  expect(backOffMs(1_000, retry, 1)).toBe(500);
-  expect(backOffMs(3, retry, 0.2)).not.toBe(backOffMs(3, retry, 0.9));
-  expect(backOffMs(1, retry, 0)).toBeGreaterThan(0);
-});
-
-test("the safety poll comes within its bound", () => {
-  expect(safetyPollMs(retry, 0)).toBe(250);
-  expect(safetyPollMs(retry, 1)).toBe(500);
-});
-
-// One timer for the looks of a process.
-test("waiters that look within a tenth of a second wake in one turn, and know the same moment", async () => {
-  const clock = new ManualClock();
-  const looks = new LookTimer(clock);
-  const moments: (number | undefined)[] = [];
-  const sleeper = (atMs: number): WaitBudget => {
-    const budget = new WaitBudget(lockerOf(clock), { waitMs: 60_000 });
-    void looks.sleep(budget, clock.now + atMs, 30_000).then((moment) => moments.push(moment));
-    return budget;
-  };
-  const start = Math.ceil(clock.now / 100) * 100;
-  clock.advance(start - clock.now);
-  sleeper(110);
-  sleeper(190);
-  sleeper(290);
-  const woken = sleeper(150);
-  woken.wake();
-  await microtasks();
-  expect(moments).toEqual([undefined]);
-  clock.advance(200);
-  await microtasks();
-  expect(moments).toEqual([undefined, start / 100 + 2, start / 100 + 2]);
-  clock.advance(100);
-  await microtasks();
-  expect(moments.at(-1)).toBe(start / 100 + 3);
 });
