@@ -138,7 +138,6 @@ const putFilesBack: Way = async ({ server }) => {
   return () => server.restoreBackup();
 };
 const ways: Readonly<Record<string, Way>> = {
-  "its files put back": putFilesBack,
   "pg_restore --clean into the running database": async (site) => {
     const load = await dumped(site);
     return async () => {
@@ -194,15 +193,16 @@ async function writeAfterBackup(site: Site, backUp: Way = putFilesBack) {
   return { store, after, older, newer, first, second, restore };
 }
 
-test.for(Object.keys(ways))("G7 %s: open connections refuse what they refused before, until the recovery", async (way, { site }) => {
+/** Four gateways, one of them behind a pooler and one that is new: what they refuse until the recovery. */
+async function restored(site: Site, way: Way, recovery: () => Promise<unknown>) {
   await using pooler = await Pgbouncer.start({ databaseUrl: site.url, mode: "transaction" });
   const pooled = await site.open({ databaseUrl: pooler.urlOf(site.url) });
-  const { store, after, older, newer, first, second, restore } = await writeAfterBackup(site, ways[way]);
+  const { store, after, older, newer, first, second, restore } = await writeAfterBackup(site, way);
   // A pooler takes its time to find a server that was started anew.
   const inTheEnd = (ask: () => Promise<unknown>) => expect.poll(ask, { timeout: 30_000, interval: 20 });
   await inTheEnd(() => pooled.write(put("orders/2", second.token, '"after"'))).toMatchObject({ kind: "accepted" });
   await restore();
-  const gateways = [after, store, pooled, await site.open()];
+  const gateways = [after, store, pooled, await site.open()] as const;
   for (let seconds = 0; seconds < 3; seconds += 1) {
     // A gateway that asks the nodes does not confirm own tables either, nor names that are newer than the backup.
     await expect(site.writeOwn(older.token)).rejects.toMatchObject({ name: "GuardError", code: "not_recovered" });
@@ -223,7 +223,7 @@ test.for(Object.keys(ways))("G7 %s: open connections refuse what they refused be
     }
     site.aSecondLater();
   }
-  await site.recovered();
+  await recovery();
   for (const gateway of gateways) {
     expect(await gateway.write(put("orders/1", older.token, '"late"'))).toMatchObject({ kind: "stale", currentToken: newer.token });
     expect(await gateway.write(put("orders/1", newer.token, '"again"'))).toMatchObject({ kind: "accepted" });
@@ -232,6 +232,31 @@ test.for(Object.keys(ways))("G7 %s: open connections refuse what they refused be
   await expect(site.writeOwn(older.token)).rejects.toMatchObject({ code: "fencing_token_stale", currentToken: newer.token });
   await site.writeOwn(newer.token);
   await pooled.close();
+  return { gateways: [after, store] as const, newer, first, second };
+}
+
+test.for(Object.keys(ways))("G7 %s: open connections refuse what they refused before, until the recovery", async (way, { site }) => {
+  await restored(site, ways[way] as Way, () => site.recovered());
+});
+
+test("G7 its files put back: until the program that recovers raises every fence, also of names that the backup does not know", async ({
+  site,
+}) => {
+  const { gateways, newer, first, second } = await restored(site, putFilesBack, async () => {
+    const recovered = await site.recover("--reason", "the disk was lost");
+    expect(recovered).toMatchObject({ code: 0 });
+    expect(JSON.parse(recovered.out)).toMatchObject({ raised: 2, resources: 2 });
+  });
+  for (const gateway of gateways) {
+    expect(await gateway.ready()).toMatchObject({ ready: true });
+    expect(await gateway.write(put("orders/2", first.token, '"late"'))).toMatchObject({ kind: "stale", currentToken: second.token });
+    expect(await gateway.transaction({ operations: [put("orders/2", first.token, '"late"')] })).toMatchObject({ kind: "refused" });
+  }
+  // Who holds the lease now, and the next one, can write.
+  expect(await gateways[0].write(put("orders/1", newer.token, '"once more"'))).toMatchObject({ kind: "accepted" });
+  await second.release();
+  expect(await gateways[0].write(put("orders/2", (await site.locker.acquire("orders/2")).token, "1"))).toMatchObject({ kind: "accepted" });
+  expect(await site.query("select raised::integer, reason from palisade.recoveries")).toEqual([{ raised: 2, reason: "the disk was lost" }]);
 });
 
 test("G7 a freshly migrated database in the place of the one that was written is refused until the recovery", async ({ site }) => {
@@ -263,25 +288,6 @@ test("G7 a dump that has every beat may lack what came after the last one, and a
   await site.query(EMPTY + load);
   expect(await store.read("r")).toMatchObject(refusedRead);
   expect(await store.write(put("r", 34, "2"))).toMatchObject(refused);
-});
-
-test("G7 the program that recovers raises every fence, also of names that the backup does not know", async ({ site }) => {
-  const { store, newer, first, second, restore } = await writeAfterBackup(site);
-  await restore();
-  const recovered = await site.recover("--reason", "the disk was lost");
-  expect(recovered).toMatchObject({ code: 0 });
-  expect(JSON.parse(recovered.out)).toMatchObject({ raised: 2, resources: 2 });
-  const fresh = await site.open();
-  for (const gateway of [store, fresh]) {
-    expect(await gateway.ready()).toMatchObject({ ready: true });
-    expect(await gateway.write(put("orders/2", first.token, '"late"'))).toMatchObject({ kind: "stale", currentToken: second.token });
-    expect(await gateway.transaction({ operations: [put("orders/2", first.token, '"late"')] })).toMatchObject({ kind: "refused" });
-  }
-  // Who holds the lease now, and the next one, can write.
-  expect(await fresh.write(put("orders/1", newer.token, '"again"'))).toMatchObject({ kind: "accepted" });
-  await second.release();
-  expect(await fresh.write(put("orders/2", (await site.locker.acquire("orders/2")).token, "1"))).toMatchObject({ kind: "accepted" });
-  expect(await site.query("select raised::integer, reason from palisade.recoveries")).toEqual([{ raised: 2, reason: "the disk was lost" }]);
 });
 
 test("G7 a gateway that writes while the nodes are down refuses a restored database and counts no beats that would hide it", async ({
@@ -316,7 +322,9 @@ test("G7 a gateway that writes while the nodes are down refuses a restored datab
   expect(await store.write(put("r", 35, "3"))).toMatchObject({ kind: "stale" }); // No lease had it.
 });
 
-test("G7 what one gateway found holds for those that the nodes have told less", async ({ site }) => {
+test("G7 what one gateway found holds for those that the nodes have told less; control: without the marks the older token is accepted over the newer one's update, also in own tables", async ({
+  site,
+}) => {
   const { older, restore } = await writeAfterBackup(site);
   await restore();
   const late = put("orders/1", older.token, '"late"');
@@ -325,13 +333,11 @@ test("G7 what one gateway found holds for those that the nodes have told less", 
   expect(await (await site.open()).ready()).toMatchObject({ ready: false });
   expect(await knowsLess.read("orders/1")).toMatchObject(refusedRead);
   expect(await knowsLess.write(late)).toMatchObject(refused);
-});
-
-test("control: without the marks a restored database accepts the older token over the newer one's update", async ({ site }) => {
-  const { older, restore } = await writeAfterBackup(site);
-  await restore();
   const forgetful = await site.open({ marks: undefined });
-  expect(await forgetful.write(put("orders/1", older.token, '"late"'))).toMatchObject({ kind: "accepted" });
+  expect(await forgetful.write(late)).toMatchObject({ kind: "accepted" });
+  await expect(site.writeOwn(older.token)).rejects.toMatchObject({ code: "not_recovered" });
+  await site.query("update palisade.lineage set confirmed_start = null");
+  await site.writeOwn(older.token);
 });
 
 test("G7 a resource that neither the backup nor a counter of the lock knows stays closed to its old tokens", async ({ site }) => {
@@ -357,20 +363,18 @@ test("G7 a resource that neither the backup nor a counter of the lock knows stay
   expect(await store.write(put("orders/2", (await site.locker.acquire("orders/2")).token, "1"))).toMatchObject({ kind: "accepted" });
 });
 
-test("control: own tables of a restored database that nobody watches take the older token", async ({ site }) => {
-  const { older } = await writeAfterBackup(site);
-  await site.server.restoreBackup();
-  await site.query("update palisade.lineage set confirmed_start = null");
-  await site.writeOwn(older.token);
-});
-
-test("after a restart a gateway confirms own tables by itself, and one without lock nodes leaves them alone", async ({ site }) => {
+test("a crash and a restart ask for no recovery: a gateway confirms own tables by itself, and one without lock nodes leaves them alone", async ({
+  site,
+}) => {
   await site.open({ marks: undefined });
   await site.writeOwn(1);
   await site.server.restart();
   await site.writeOwn(1);
   const store = await site.open();
   expect(await store.ready()).toMatchObject({ ready: true });
+  const { token } = await site.locker.acquire("r");
+  expect(await store.write(put("r", token, "1"))).toMatchObject({ kind: "accepted" });
+  await site.beatAbove(1);
   await site.server.crash();
   await site.server.restart();
   await expect(site.writeOwn(2)).rejects.toMatchObject({ code: "not_recovered" });
@@ -382,6 +386,8 @@ test("after a restart a gateway confirms own tables by itself, and one without l
     );
   };
   await expect.poll(confirmed, { interval: 50, timeout: 30_000 }).toBe("written");
+  await expect.poll(async () => (await store.write(put("r", token, "2"))).kind).toBe("accepted");
+  expect(await store.ready()).toMatchObject({ ready: true });
 });
 
 test("an operator who knows that nothing is missing says so, with a reason, and the fences stay", async ({ site }) => {
@@ -393,14 +399,6 @@ test("an operator who knows that nothing is missing says so, with a reason, and 
   expect(await site.recover("--nothing-lost", "--reason", "pg_upgrade")).toMatchObject({ code: 0 });
   expect(await store.write(put("orders/1", newer.token, "1"))).toMatchObject({ kind: "accepted" });
   expect(await store.write(put("orders/1", older.token, "1"))).toMatchObject({ kind: "stale" });
-});
-
-test("a crash and a restart ask for no recovery", async ({ site }) => {
-  const { store, newer } = await writeAfterBackup(site);
-  await site.server.crash();
-  await site.server.restart();
-  await expect.poll(async () => (await store.write(put("orders/1", newer.token, "1"))).kind).toBe("accepted");
-  expect(await store.ready()).toMatchObject({ ready: true });
 });
 
 test("a failover to a synchronous standby asks for no recovery", async ({ site }) => {

@@ -125,7 +125,14 @@ export class Pgbouncer extends ServerProgram {
     const program = await programOf("pgbouncer");
     const { hostname, port: upstream, password } = new URL(databaseUrl);
     const secret = password === "" ? "" : ` password=${decodeURIComponent(password)}`;
-    const common = { listen_addr: "127.0.0.1", unix_socket_dir: "", auth_type: "any", pool_mode: mode, default_pool_size: "50" };
+    const common = {
+      listen_addr: "127.0.0.1",
+      unix_socket_dir: "",
+      auth_type: "any",
+      pool_mode: mode,
+      default_pool_size: "50",
+      server_login_retry: "0.1", // By default it leaves a server that refused one connection alone for 15 s.
+    };
     const launched = await ServerProgram.launch(
       program,
       ({ port }) => {
