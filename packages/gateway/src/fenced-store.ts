@@ -38,6 +38,8 @@ import {
   ResourceReads,
   readHistory,
   readLastMove,
+  readTokenWrites,
+  type TokenWrites,
   type WholeResult,
 } from "./store/reads.js";
 import { type Marks, RestoreCheck } from "./store/restore-check.js";
@@ -97,6 +99,8 @@ export interface FencedStore {
   readWhole(resource: string): Promise<WholeResult>;
   list(request: ListRequest): Promise<ListResult>;
   history(request: HistoryRequest): Promise<HistoryResult>;
+  /** Of the last 5 000 accepted writes, where they are kept. */
+  tokenWrites(resource: string): Promise<readonly TokenWrites[] | Unavailable>;
   /** Undefined: nobody ever moved this fence by hand. */
   lastMove(resource: string): Promise<FenceMove | undefined | Unavailable>;
   raiseFence(change: FenceChange): Promise<FenceVerdict>;
@@ -228,6 +232,11 @@ class PostgresStore implements FencedStore {
     checkName(request.resource);
     if (this.#history === "off") return { kind: "off" };
     return (await this.#restoreCheck?.refusalOfRead()) ?? (await readHistory(this.#pool, request));
+  }
+
+  async tokenWrites(resource: string): Promise<readonly TokenWrites[] | Unavailable> {
+    checkName(resource);
+    return (await this.#restoreCheck?.refusalOfRead()) ?? (await readTokenWrites(this.#pool, resource));
   }
 
   async lastMove(resource: string): Promise<FenceMove | undefined | Unavailable> {

@@ -10,12 +10,17 @@ const ROW_PX = 52;
 const AROUND = 12;
 const TYPING_MS = 150;
 const empty: LeasePage & { readonly at: number } = { total: 0, from: 0, rows: [], at: 0 };
-const orders: Readonly<Record<LeaseQuestion["order"], string>> = { name: "name", held: "held longest", ends: "ends first" };
+const orders: Readonly<Record<LeaseQuestion["order"], string>> = {
+  waiting: "most waited for",
+  name: "name",
+  held: "held longest",
+  ends: "ends first",
+};
 
 export function Leases({ news, stateAt }: { readonly news: LeasesNews | undefined; readonly stateAt: number }) {
   const now = useNow(500);
   const [search, setSearch] = useState("");
-  const [order, setOrder] = useState("name");
+  const [order, setOrder] = useState("waiting");
   const [first, setFirst] = useState(0);
   const [page, setPage] = useState(empty);
   const scroller = useRef<HTMLDivElement>(null);
@@ -112,22 +117,24 @@ function Gap({ rows }: { readonly rows: number }) {
 }
 
 function Lease({ row, index, passedMs }: { readonly row: LeaseRow; readonly index: number; readonly passedMs: number }) {
-  const { resource, state, holder, token, endsInMs, seenForMs, waiting } = row;
+  const { resource, state, holder, token, endsInMs, seenForMs, waiting, oldMs } = row;
   const left = endsInMs === undefined ? undefined : endsInMs - passedMs;
+  const isOld = oldMs !== undefined;
   const isOver = state === "free" || (left !== undefined && left <= 0);
   return (
-    <tr class={isOver ? "over" : state} aria-rowindex={index}>
+    <tr class={isOld ? "old" : isOver ? "over" : state} aria-rowindex={index}>
       <th scope="row">
         <a href={resourceLink(resource)} title={printable(resource)}>
           {printable(resource)}
         </a>
         <span class="second">
+          {waiting > 0 && <strong class="waits">{plural(waiting, "waits", "wait")} · </strong>}
+          {isOld && `old, seen ${duration(Math.max(1_000, oldMs + passedMs))} ago · `}
           {state === "held" ? printable(holder) : state === "free" ? "given back" : <strong>{state}</strong>}
-          {waiting > 0 && `, ${plural(waiting, "waits", "wait")}`}
         </span>
       </th>
       <td class="time">
-        {isOver ? "ended" : left === undefined ? "" : duration(left)}
+        {isOver ? (isOld ? "not known" : "ended") : left === undefined ? "" : duration(left)}
         <span class="second">≥ {duration(Math.max(1_000, seenForMs + passedMs))}</span>
       </td>
       <td class="token">

@@ -111,7 +111,9 @@ function sentence(text: string): string {
 
 function heldWords(leases: LeasesNews | undefined): string {
   if (leases?.held === undefined) return "";
-  return leases.held === 0 ? "Nothing is held." : `${plural(leases.held, "lease is", "leases are")} held.`;
+  if (leases.held === 0) return "Nothing is held.";
+  const waits = leases.waiting === 0 ? "" : `, ${plural(leases.waiting, "waits", "wait")} for ${count(leases.contended)} of them`;
+  return `${plural(leases.held, "lease is", "leases are")} held${waits}.`;
 }
 
 function refusedWords(recent: number, never: boolean): string {
@@ -139,7 +141,7 @@ function Node({ node, passedMs }: { readonly node: NodeNews; readonly passedMs: 
       </svg>
       <span class="name">{node.node}</span>
       <span class="word">
-        {state} {state === "votes" ? "" : `for ${duration(Math.max(1_000, node.sinceMs + passedMs))}`}
+        {state} {state === "votes" ? "" : `for ${node.isOlder ? "≥ " : ""}${duration(Math.max(1_000, node.sinceMs + passedMs))}`}
         {state === "votes" && latencyMs !== undefined && (
           <span class="latency"> in {latencyMs < 10 ? latencyMs.toFixed(1) : Math.round(latencyMs)} ms</span>
         )}

@@ -57,7 +57,8 @@ export function RefusalTable({ rows, of, label }: Refusals) {
               <span class="second">
                 {currentToken !== null && (
                   <>
-                    fence <Token of={currentToken} />
+                    <span class="wider">fence </span>
+                    <Token of={currentToken} />
                   </>
                 )}
               </span>

@@ -101,15 +101,20 @@ function lockFact({ at, lock, history }: ResourceView, passedMs: number): Shown 
   const title = "Lock";
   if (lock === undefined) return { title, value: "not known here", more: "This gateway does not know the lock's nodes." };
   if (isTrouble(lock)) return { title, tone: "bad", value: "not known", more: printable(lock.trouble) };
-  const { state, holder, token, endsInMs, seenForMs, waiting } = lock;
+  const { state, holder, token, endsInMs, seenForMs, waiting, last } = lock;
   const issued = token === 0 ? "" : `Highest token ${token}.`;
   if (state === "free") return { title, value: "free", more: issued };
   const split = "No holder has a quorum, and none can get one before these leases end.";
   if (state === "split") return { title, tone: "bad", value: "split", more: `${split} ${issued}` };
-  if (state === "unknown") return { title, tone: "bad", value: "unknown", more: `Too few nodes answered to tell. ${issued}` };
+  if (state === "unknown") {
+    const few = "Too few nodes answer to tell who holds it now.";
+    if (last === undefined) return { title, tone: "bad", value: "unknown", more: `${few} ${issued}` };
+    const seen = `It was seen last ${duration(Math.max(1_000, last.oldMs + passedMs))} ago, with token ${last.token}.`;
+    return { title: "Last known holder (old)", tone: "bad", value: printable(last.holder), more: `${few} ${seen}` };
+  }
   // At least: since it was first seen here, or since the first write with its token.
-  const own = (unlessTrouble(history) ?? []).filter((row) => row.token === token);
-  const heldMs = Math.max(seenForMs ?? 0, ...own.map((row) => at - row.at));
+  const own = (unlessTrouble(history)?.tokens ?? []).filter((writes) => writes.token === token);
+  const heldMs = Math.max(seenForMs ?? 0, ...own.map(({ firstAt }) => at - firstAt));
   const held = heldMs === 0 ? "" : ` Held for at least ${duration(Math.max(1_000, heldMs + passedMs))}.`;
   const waits = waiting === 0 ? "" : ` ${plural(waiting, "waits", "wait")} for it.`;
   const more = `Ends in ${duration((endsInMs ?? 0) - passedMs)} unless it is renewed. Token ${token}.${held}${waits}`;
@@ -166,7 +171,7 @@ function Answers({ nodes, passedMs }: { readonly nodes: readonly NodeAnswer[]; r
 }
 
 function History({ history }: Pick<ResourceView, "history">) {
-  const rows = unlessTrouble(history);
+  const rows = unlessTrouble(history)?.rows;
   return (
     <Section title="Accepted writes">
       {history === undefined && <p class="none">This gateway keeps no history (PALISADE_HISTORY=on).</p>}

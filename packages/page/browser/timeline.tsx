@@ -1,6 +1,7 @@
 // The story of a resource's tokens: one line for each, the newest above, with what was accepted (a
-// dot), what was refused (a cross) and for how long the present lease still lasts (a bar). The same
-// stands in the tables below it.
+// dot; from the first to the last a line, so that also those are seen that the table does not list),
+// what was refused (a cross) and for how long the present lease still lasts (a bar). The same stands in
+// the tables below it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ResourceView } from "../src/messages.js";
 import { Section } from "./elements.js";
@@ -30,11 +31,13 @@ export function Timeline({ view, passedMs }: { readonly view: ResourceView; read
   const lock = known?.state === "held" ? known : undefined;
   const end = lock === undefined ? now : view.at + (lock.endsInMs ?? 0);
   const marks = lines.flatMap(([, own]) => own);
-  const accepted = marks.filter(({ isAccepted }) => isAccepted).length;
+  const spans = unlessTrouble(view.history)?.tokens ?? [];
+  const accepted = unlessTrouble(view.fence)?.rev ?? 0;
   const refused = view.refusals.reduce((sum, { times }) => sum + times, 0);
   const own = lines.find(([token]) => token === lock?.token)?.[1] ?? [];
   const seenAt = Math.min(now, view.at - (lock?.seenForMs ?? 0), ...own.filter(({ isAccepted }) => isAccepted).map(({ at }) => at));
-  const start = Math.min(now - 10_000, seenAt, ...marks.map(({ at }) => at));
+  const shown = spans.filter(({ token }) => lines.some(([line]) => line === token));
+  const start = Math.min(now - 10_000, seenAt, ...marks.map(({ at }) => at), ...shown.map(({ firstAt }) => firstAt));
   const last = Math.max(now + (now - start) * 0.04, end);
   const x = (at: number): number => LEFT + ((at - start) / (last - start)) * (width - LEFT - RIGHT);
   const height = TOP + lines.length * LINE + 24;
@@ -46,7 +49,7 @@ export function Timeline({ view, passedMs }: { readonly view: ResourceView; read
           width={width}
           height={height}
           role="img"
-          aria-label={`${plural(lines.length, "token", "tokens")}, ${writes} in ${duration(now - start)}`}
+          aria-label={`${plural(lines.length, "token", "tokens")} in ${duration(now - start)}; ${writes} in all`}
         >
           {lines.map(([token, marked], at) => (
             <g key={token} transform={`translate(0 ${TOP + at * LINE})`}>
@@ -57,6 +60,13 @@ export function Timeline({ view, passedMs }: { readonly view: ResourceView; read
               {lock?.token === token && (
                 <rect class="good" x={x(seenAt)} y={LINE / 2 - 5} width={Math.max(2, x(end) - x(seenAt))} height={10} rx={5} />
               )}
+              {shown
+                .filter((span) => span.token === token)
+                .map(({ writes: number, firstAt, lastAt }) => (
+                  <line key="span" class="span" x1={x(firstAt)} x2={x(lastAt)} y1={LINE / 2} y2={LINE / 2}>
+                    <title>{plural(number, "accepted write", "accepted writes")}</title>
+                  </line>
+                ))}
               {marked.map(({ at: when, isAccepted, words }, index) => (
                 <path key={`${when}${index}`} class={isAccepted ? "good" : "worry"} d={isAccepted ? dot(x(when)) : cross(x(when))}>
                   <title>{words}</title>
@@ -94,8 +104,16 @@ function linesOf({ lock, fence, history, refusals }: ResourceView): readonly (re
   };
   const held = unlessTrouble(lock);
   if (held?.state === "held") add(held.token);
-  add(unlessTrouble(fence)?.token);
-  for (const { token, at, rev, op } of unlessTrouble(history) ?? []) add(token, { at, isAccepted: true, words: `${op}, revision ${rev}` });
+  const stored = unlessTrouble(fence);
+  add(stored?.token);
+  // Without a history the store tells the last write alone, and not if an operator moved the fence since.
+  if (history === undefined && stored !== undefined && stored.rev > 0 && stored.moved?.token !== stored.token)
+    add(stored.token, { at: stored.updatedAt, isAccepted: true, words: `the last write or seal; revision ${stored.rev}` });
+  const { rows = [], tokens = [] } = unlessTrouble(history) ?? {};
+  for (const { token, firstAt, lastAt, writes } of tokens)
+    for (const at of new Set([firstAt, lastAt]))
+      add(token, { at, isAccepted: true, words: plural(writes, "accepted write", "accepted writes") });
+  for (const { token, at, rev, op } of rows) add(token, { at, isAccepted: true, words: `${op}, revision ${rev}` });
   for (const { presentedToken, at, firstAt, times, code } of refusals)
     for (const when of new Set([firstAt, at]))
       add(presentedToken, { at: when, isAccepted: false, words: `${code}, ${plural(times, "time", "times")}` });

@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import type { Fleet, Locker } from "@palisade/lock";
 import type { z } from "zod";
-import type { FenceView, HistoryRow, RefusedWrite, ReleaseOrder, Trouble } from "./messages.js";
+import type { FenceView, HistoryView, RefusedWrite, ReleaseOrder, Trouble } from "./messages.js";
 
 export type WatchedLock = Pick<Locker, "inspect"> & { readonly fleet: Pick<Fleet, "nodes" | "listHeld" | "forceRelease"> };
 
@@ -25,8 +25,8 @@ export interface WatchedGateway {
   failedChecks(): Promise<readonly { readonly name: string; readonly detail: string }[]>;
   /** Undefined where the store does not know the resource. */
   fence(resource: string): Promise<FenceView | Trouble | undefined>;
-  /** Newest first; undefined where none is kept. */
-  history(resource: string, limit: number): Promise<readonly HistoryRow[] | Trouble | undefined>;
+  /** Undefined where none is kept. */
+  history(resource: string, limit: number): Promise<HistoryView | Trouble | undefined>;
   /** True when lower tokens are refused from now on; otherwise why they are not. */
   raiseFence(change: {
     readonly resource: string;

@@ -1,18 +1,33 @@
-// Looks at the lock's nodes and leases for as long as somebody watches, and answers from the last
-// look. After a look at all leases it rests 150 times as long as that kept a processor busy, so that
-// it costs nodes and gateway less than a hundredth of their time, however many leases there are.
+// Looks at the lock's nodes and leases, and answers from the last look. While nobody watches it looks
+// seldom, so that it knows since when a node is silent and a lease is held, also when somebody comes.
+// After a look at all leases it rests 150 times as long as that kept a processor busy (1 500 times
+// while nobody watches), so that it costs nodes and gateway less than a hundredth of their time,
+// however many leases there are.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HeldResource, InspectBallot, NodeInspection } from "@palisade/lock";
 import { type Caller, visibleTo, type WatchedLock } from "./gateway.js";
-import type { FleetNews, LeasePage, LeaseQuestion, LeaseRow, LeasesNews, LockView, NodeAnswer, NodeNews, Trouble } from "./messages.js";
+import type {
+  FleetNews,
+  LastHolder,
+  LeasePage,
+  LeaseQuestion,
+  LeaseRow,
+  LeasesNews,
+  LockView,
+  NodeAnswer,
+  NodeNews,
+  Trouble,
+} from "./messages.js";
 
 /** Nobody has asked for so long: nobody watches any more. */
 const WATCHED_FOR_MS = 5_000;
 const NODES_EVERY_MS = 1_000;
+const NODES_UNWATCHED_EVERY_MS = 10_000;
 /** A clock that is further off is worth a word. */
 const SKEW_MS = 1_000;
 const LEASES_EVERY_MS = 1_000;
 const LEASES_AT_LEAST_EVERY_MS = 60_000;
+const LEASES_UNWATCHED_EVERY_MS = 60_000;
 const REST = 150;
 /** Measured: of the gateway or of a node, whichever works longer. */
 const STEP_MS = 0.3;
@@ -25,13 +40,18 @@ interface SeenNode {
   readonly state: NodeNews["state"];
   /** Since when, on the clock of `performance`, as all moments here. */
   readonly since: number;
+  /** It was so at the first look already. */
+  readonly isOlder: boolean;
   /** Its last answer came too late. */
   readonly isLate: boolean;
 }
 
-interface SeenLease extends HeldResource {
+interface SeenLease extends Pick<HeldResource, "resource" | "state" | "token" | "waiting"> {
+  readonly holder?: string | undefined;
   readonly endsAt: number | undefined;
+  /** When this lease was seen first, and when last. */
   readonly seenAt: number;
+  readonly at: number;
 }
 
 type Order = LeaseQuestion["order"];
@@ -39,6 +59,7 @@ const nowhere = Number.POSITIVE_INFINITY;
 const orders: Readonly<Record<Exclude<Order, "name">, (a: SeenLease, b: SeenLease) => number>> = {
   ends: (a, b) => (a.endsAt ?? nowhere) - (b.endsAt ?? nowhere),
   held: (a, b) => a.seenAt - b.seenAt,
+  waiting: (a, b) => b.waiting - a.waiting,
 };
 
 /** All leases as they were then; each order is made once, for all who ask. */
@@ -55,24 +76,31 @@ export class LockWatch {
   readonly #lock: WatchedLock;
   #watchedAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
-  readonly #running = new Set<string>();
   #resting = new AbortController();
   #nodes: readonly SeenNode[] = [];
   #nodesAt = 0;
   #nodesTrouble: string | undefined;
   #leases: LeaseLook | undefined;
+  /** By name, as each was last seen to be held: in the look at all, or alone since. */
+  #seen = new Map<string, SeenLease>();
   #leasesTrouble: string | undefined;
   #leasesRestMs = LEASES_EVERY_MS;
 
   constructor(lock: WatchedLock) {
     this.#lock = lock;
+    void this.#again(() => this.#lookAtNodes());
+    void this.#again(() => this.#lookAtLeases());
+  }
+
+  get #isWatched(): boolean {
+    return performance.now() - this.#watchedAt < WATCHED_FOR_MS;
   }
 
   /** Called by everybody who watches, at least every five seconds. */
   watched(): void {
+    const isFirst = !this.#isWatched;
     this.#watchedAt = performance.now();
-    void this.#again("nodes", () => this.#lookAtNodes());
-    void this.#again("leases", () => this.#lookAtLeases());
+    if (isFirst) this.lookAgain();
   }
 
   /** What was changed here is looked at soon. */
@@ -95,8 +123,10 @@ export class LockWatch {
   /** Of those that the caller may see. */
   leasesFor(caller: Caller): LeasesNews {
     const { byName, more = false } = this.#leases ?? {};
-    const held = caller.may("observe", "") ? byName?.length : byName?.filter(visibleTo(caller)).length;
-    return { held, more, trouble: this.#leasesTrouble };
+    const visible = caller.may("observe", "") ? byName : byName?.filter(visibleTo(caller));
+    const contended = visible?.filter(({ waiting }) => waiting > 0) ?? [];
+    const waiting = contended.reduce((sum, lease) => sum + lease.waiting, 0);
+    return { held: visible?.length, waiting, contended: contended.length, more, trouble: this.#leasesTrouble };
   }
 
   /** Never more than fits on a screen, so that ten thousand cost no more than a hundred. */
@@ -117,24 +147,21 @@ export class LockWatch {
   /** What each node says of it now. */
   async lockView(resource: string): Promise<LockView | Trouble> {
     try {
-      const { state, holder = null, token, remainingMs: endsInMs = null, waiting, ballots } = await this.#lock.inspect(resource);
-      const seen = this.#leases?.byName.find((lease) => lease.resource === resource && lease.token === token);
-      const seenForMs = seen === undefined ? null : performance.now() - seen.seenAt;
-      return { state, holder, token, endsInMs, seenForMs, waiting, nodes: ballots.map(answerOf) };
+      const inspected = await this.#lock.inspect(resource);
+      const { state, holder = null, token, remainingMs: endsInMs = null, waiting, ballots } = inspected;
+      if (state === "held") this.#seen.set(resource, this.#seenAgain({ ...inspected, state }, performance.now()));
+      if (state === "free") this.#seen.delete(resource);
+      const seen = this.#seen.get(resource);
+      const seenForMs = state === "held" && seen !== undefined ? performance.now() - seen.seenAt : null;
+      const last = state === "unknown" && seen !== undefined ? lastOf(seen) : undefined;
+      return { state, holder, token, endsInMs, seenForMs, waiting, last, nodes: ballots.map(answerOf) };
     } catch (error) {
       return { trouble: messageOf(error) };
     }
   }
 
-  async #again(what: "nodes" | "leases", look: () => Promise<number>): Promise<void> {
-    if (this.#running.has(what)) return;
-    this.#running.add(what);
-    while (!this.#isClosed && performance.now() - this.#watchedAt < WATCHED_FOR_MS)
-      await sleep(await look(), undefined, { ref: false, signal: this.#resting.signal }).catch(() => undefined);
-    this.#running.delete(what);
-    // What was seen long ago says nothing of how long a node has stood so, or a lease has been held.
-    if (what === "nodes") this.#nodes = [];
-    else this.#leases = undefined;
+  async #again(look: () => Promise<number>): Promise<void> {
+    while (!this.#isClosed) await sleep(await look(), undefined, { ref: false, signal: this.#resting.signal }).catch(() => undefined);
   }
 
   async #lookAtNodes(): Promise<number> {
@@ -148,19 +175,15 @@ export class LockWatch {
     } catch (error) {
       this.#nodesTrouble = messageOf(error);
     }
-    return NODES_EVERY_MS;
+    return this.#isWatched ? NODES_EVERY_MS : NODES_UNWATCHED_EVERY_MS;
   }
 
   async #lookAtLeases(): Promise<number> {
     try {
       const { held, more, steps } = await this.#lock.fleet.listHeld();
       const at = performance.now();
-      const before = new Map((this.#leases?.byName ?? []).map((lease) => [lease.resource, lease]));
-      const byName = held.map((lease): SeenLease => {
-        const known = before.get(lease.resource);
-        const isSame = known?.token === lease.token && known.holder === lease.holder;
-        return { ...lease, endsAt: endOf(lease, at), seenAt: isSame ? known.seenAt : at };
-      });
+      const byName = held.map((lease) => this.#seenAgain(lease, at));
+      this.#seen = new Map(byName.map((lease) => [lease.resource, lease]));
       this.#leases = { byName, sorted: new Map(), more, at };
       this.#leasesTrouble = undefined;
       const costMs = steps * STEP_MS + held.length * LEASE_MS;
@@ -168,12 +191,21 @@ export class LockWatch {
     } catch (error) {
       this.#leasesTrouble = messageOf(error);
     }
-    return this.#leasesRestMs;
+    return this.#isWatched ? this.#leasesRestMs : Math.max(LEASES_UNWATCHED_EVERY_MS, 10 * this.#leasesRestMs);
   }
 
+  /** The lease that was known, or a later one, which has a higher token. While nodes are silent one may seem lower. */
+  #seenAgain({ resource, state, holder, token, waiting, remainingMs }: HeldResource, at: number): SeenLease {
+    const known = this.#seen.get(resource);
+    const lease = known?.holder === holder && known !== undefined && token <= known.token ? known : { token, seenAt: at };
+    return { resource, state, holder, waiting, endsAt: endOf(remainingMs, at), token: lease.token, seenAt: lease.seenAt, at };
+  }
+
+  /** Without a quorum the last holder that was seen stays, and is said to be old. */
   async #askedAgain(lease: SeenLease): Promise<LeaseRow> {
     const now = await this.#lock.inspect(lease.resource).catch(() => undefined);
-    return now === undefined ? rowOf(lease, lease) : rowOf(lease, { ...now, endsAt: endOf(now, performance.now()) });
+    if (now === undefined || now.state === "unknown") return { ...rowOf(lease, lease), oldMs: lastOf(lease).oldMs };
+    return rowOf(lease, { ...now, endsAt: endOf(now.remainingMs, performance.now()) });
   }
 }
 
@@ -183,10 +215,10 @@ function seenNode(inspected: NodeInspection, before: SeenNode | undefined): Seen
   if (before?.state === state) return { ...before, inspected, isLate: false };
   if (before !== undefined && !before.isLate && state === "silent" && reason.startsWith("TIMEOUT"))
     return { ...before, inspected, isLate: true };
-  return { inspected, state, since: performance.now(), isLate: false };
+  return { inspected, state, since: performance.now(), isOlder: before === undefined, isLate: false };
 }
 
-function nodeNews({ inspected, state, since }: SeenNode, lookedAt: number): NodeNews {
+function nodeNews({ inspected, state, since, isOlder }: SeenNode, lookedAt: number): NodeNews {
   const { node, address, readyInMs, latencyMs } = inspected;
   const now = performance.now();
   return {
@@ -194,6 +226,7 @@ function nodeNews({ inspected, state, since }: SeenNode, lookedAt: number): Node
     address,
     state,
     sinceMs: Math.round(now - since),
+    isOlder,
     readyInMs: readyInMs && Math.max(0, Math.round(readyInMs - (now - lookedAt))),
     reason: inspected.reason ?? worryAbout(inspected),
     latencyMs: latencyMs && Math.round(latencyMs * 100) / 100,
@@ -208,8 +241,12 @@ function worryAbout({ clockAheadMs = 0, clockUncertaintyMs = 0, memory }: NodeIn
   return undefined;
 }
 
-function endOf({ remainingMs }: { readonly remainingMs?: number }, at: number): number | undefined {
+function endOf(remainingMs: number | undefined, at: number): number | undefined {
   return remainingMs === undefined ? undefined : at + remainingMs;
+}
+
+function lastOf({ holder = "", token, at }: SeenLease): LastHolder {
+  return { holder, token, oldMs: Math.round(performance.now() - at) };
 }
 
 function inOrder(look: LeaseLook, order: Order): readonly SeenLease[] {
@@ -224,7 +261,7 @@ function rowOf(lease: SeenLease, now: Pick<LeaseRow, "state" | "token" | "waitin
   const { state, holder = "", token, waiting, endsAt } = now;
   const at = performance.now();
   const endsInMs = endsAt && Math.round(endsAt - at);
-  const seenForMs = token === lease.token ? Math.round(at - lease.seenAt) : 0;
+  const seenForMs = token <= lease.token ? Math.round(at - lease.seenAt) : 0;
   return { resource: lease.resource, state, holder, token, endsInMs, seenForMs, waiting };
 }
 

@@ -57,8 +57,10 @@ export interface NodeNews {
   readonly node: string;
   readonly address: string;
   readonly state: "votes" | "waits" | "silent";
-  /** For how long it has been in this state, as far as it was watched. */
+  /** For how long it has been seen in this state. */
   readonly sinceMs: number;
+  /** For longer than that: it was so when the gateway looked first. */
+  readonly isOlder: boolean;
   /** Of one that waits: when it can vote at the earliest, where known. */
   readonly readyInMs: number | undefined;
   /** Why it does not vote, or what is worth a word. */
@@ -69,6 +71,9 @@ export interface NodeNews {
 export interface LeasesNews {
   /** Undefined before the first look. */
   readonly held: number | undefined;
+  /** How many wait, for how many leases. */
+  readonly waiting: number;
+  readonly contended: number;
   /** Whether there are more than were counted. */
   readonly more: boolean;
   /** Why the last look failed. */
@@ -102,7 +107,7 @@ export interface Trouble {
 export interface LeaseQuestion {
   /** Part of the name or of the holder, in any case of letters. */
   readonly search: string;
-  readonly order: "name" | "ends" | "held";
+  readonly order: "waiting" | "name" | "ends" | "held";
   readonly from: number;
   readonly count: number;
 }
@@ -126,6 +131,8 @@ export interface LeaseRow {
   readonly seenForMs: number;
   /** How many wait for it. */
   readonly waiting: number;
+  /** So long ago it was seen so last; the nodes cannot be asked now. */
+  readonly oldMs?: number;
 }
 
 /** Everything about one resource; never its document. */
@@ -135,8 +142,8 @@ export interface ResourceView {
   readonly lock: LockView | Trouble | undefined;
   /** Undefined where there is none. */
   readonly fence: FenceView | Trouble | undefined;
-  /** Newest first; undefined where none is kept. */
-  readonly history: readonly HistoryRow[] | Trouble | undefined;
+  /** Undefined where none is kept. */
+  readonly history: HistoryView | Trouble | undefined;
   /** Newest first. */
   readonly refusals: readonly RefusedWrite[];
   readonly refusedSince: number;
@@ -151,7 +158,15 @@ export interface LockView {
   readonly endsInMs: number | null;
   readonly seenForMs: number | null;
   readonly waiting: number;
+  /** Where too few nodes answer: who was last seen to hold it. */
+  readonly last: LastHolder | undefined;
   readonly nodes: readonly NodeAnswer[];
+}
+
+export interface LastHolder {
+  readonly holder: string;
+  readonly token: number;
+  readonly oldMs: number;
 }
 
 export interface NodeAnswer {
@@ -180,6 +195,13 @@ export interface FenceMoved {
   readonly reason: string;
   readonly previousToken: number | null;
   readonly token: number;
+}
+
+export interface HistoryView {
+  /** Newest first. */
+  readonly rows: readonly HistoryRow[];
+  /** Of the last tokens, the newest first: among the last thousands of writes. */
+  readonly tokens: readonly { readonly token: number; readonly writes: number; readonly firstAt: number; readonly lastAt: number }[];
 }
 
 export interface HistoryRow {

@@ -17,7 +17,7 @@ const count = z
   .transform(Number);
 const leaseQuestion: z.ZodType<LeaseQuestion> = z.strictObject({
   search: z.string().max(MAX_NAME).default(""),
-  order: z.enum(["name", "ends", "held"]).default("name"),
+  order: z.enum(["waiting", "name", "ends", "held"]).default("waiting"),
   from: count.default(0),
   count: count.pipe(z.int().min(1).max(200)).default(100),
 });

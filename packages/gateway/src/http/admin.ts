@@ -5,7 +5,7 @@
 import {
   type Caller,
   type FenceView,
-  type HistoryRow,
+  type HistoryView,
   OperatorPage,
   type PageRoute,
   pageFiles,
@@ -171,12 +171,15 @@ async function fenceOf(store: FencedStore, resource: string): Promise<FenceView 
   return { token, rev, holder, updatedAt: updatedAt.getTime(), hasDocument: kind !== "absent", moved: move };
 }
 
-async function historyOf(store: FencedStore, resource: string, limit: number): Promise<readonly HistoryRow[] | Trouble | undefined> {
+async function historyOf(store: FencedStore, resource: string, limit: number): Promise<HistoryView | Trouble | undefined> {
   if (!isOfStore(resource)) return undefined;
-  const result = await store.history({ resource, limit });
+  const [result, tokens] = await Promise.all([store.history({ resource, limit }), store.tokenWrites(resource)]);
   if (result.kind === "off") return undefined;
-  if (result.kind === "unavailable") return unreachable;
-  return result.entries.map(({ rev, op, token, holder, at }) => ({ rev, op, token, holder, at: at.getTime() }));
+  if (result.kind === "unavailable" || "kind" in tokens) return unreachable;
+  return {
+    rows: result.entries.map(({ rev, op, token, holder, at }) => ({ rev, op, token, holder, at: at.getTime() })),
+    tokens: tokens.map(({ token, writes, firstAt, lastAt }) => ({ token, writes, firstAt: firstAt.getTime(), lastAt: lastAt.getTime() })),
+  };
 }
 
 async function raised(store: FencedStore, change: Parameters<FencedStore["raiseFence"]>[0]): Promise<true | string> {

@@ -413,6 +413,41 @@ export async function readHistory(pool: ReadPool, { resource, limit, beforeRev }
   });
 }
 
+/** The accepted writes of one token, among the last of a resource. */
+export interface TokenWrites {
+  readonly token: Token;
+  readonly writes: number;
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+}
+
+const LAST_WRITES = 5_000;
+const LAST_TOKENS = 8;
+
+/** Of the last tokens, the newest first. */
+export async function readTokenWrites(pool: ReadPool, resource: string): Promise<readonly TokenWrites[] | Unavailable> {
+  return await pool.read(async (db) => {
+    const last = db
+      .select({ token: history.token, at: history.writtenAt })
+      .from(history)
+      .where(eq(history.resource, resource))
+      .orderBy(desc(history.rev))
+      .limit(LAST_WRITES)
+      .as("last");
+    return await db
+      .select({
+        token: last.token,
+        writes: sql<number>`count(*)::integer`,
+        firstAt: sql<Date>`min(${last.at})`.mapWith(history.writtenAt),
+        lastAt: sql<Date>`max(${last.at})`.mapWith(history.writtenAt),
+      })
+      .from(last)
+      .groupBy(last.token)
+      .orderBy(desc(last.token))
+      .limit(LAST_TOKENS);
+  });
+}
+
 /** A fence that an operator moved, also to take a lock away from its holder. */
 export interface FenceMove {
   readonly at: Date;

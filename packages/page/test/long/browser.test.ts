@@ -8,7 +8,7 @@ import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
 import { startChild } from "@palisade/testkit";
 import type { Browser } from "playwright-core";
 import { afterAll, test as base, beforeAll, describe, eventually, expect } from "../../../gateway/test/support/fixtures.js";
-import { barriers, busyTime, overflow, startBrowser, type Visit, type Visited, visit } from "../support/browser.js";
+import { barriers, busyTime, hidden, overflow, startBrowser, type Visit, type Visited, visit } from "../support/browser.js";
 import { type Keys, looksUntil, pageSettings } from "../support/gateway.js";
 
 const patient = { ttlMs: 50_000, waitMs: 50_000, nodeTimeoutMs: 5_000 } as const;
@@ -84,9 +84,11 @@ describe("an operator", () => {
     fleet,
   }) => {
     const { nodes, urls } = await fleet({ nodes: 5 });
-    const { open } = await openedAt(urls, "palisade");
+    const { open, lockerOf } = await openedAt(urls, "palisade");
+    await lockerOf({ label: "worker-7" }).acquire("orders/kept");
     const { page } = await open();
     await page.getByRole("heading", { name: "All 5 nodes vote. All is well." }).waitFor();
+    await page.getByRole("row", { name: /orders\/kept.*worker-7/ }).waitFor();
     await nodes[3]?.kill();
     const heading = page.getByRole("heading", { name: "4 of 5 nodes vote. The lock works." });
     expect(await looksUntil(() => heading.isVisible())).toBeLessThan(200);
@@ -100,6 +102,24 @@ describe("an operator", () => {
     await page.getByText("None more may fail.").waitFor();
     await nodes[2]?.kill();
     await page.getByRole("heading", { name: "2 of 5 nodes vote: no lease can be granted." }).waitFor();
+    await page.getByRole("row", { name: /orders\/kept old, seen \d+ s ago · worker-7/ }).waitFor();
+    await page.getByRole("link", { name: "orders/kept" }).click();
+    await page.getByRole("heading", { name: "Last known holder (old)" }).waitFor();
+    await page.getByText("worker-7", { exact: true }).first().waitFor();
+    await page.getByText(/Too few nodes answer to tell who holds it now\. It was seen last \d+ s ago/).waitFor();
+  });
+
+  test("sees first what most wait for, and how many wait for how many", async ({ opened }) => {
+    const { open, lockerOf } = await opened;
+    const holder = lockerOf({ label: "worker-7" });
+    const leases = [await holder.acquire("a/quiet"), await holder.acquire("b/busy"), await holder.acquire("c/busiest")];
+    const waiting = ["b/busy", "c/busiest", "c/busiest"].map((name) => lockerOf({}).acquire(name));
+    const { page } = await open();
+    await page.getByText("3 leases are held, 3 wait for 2 of them.").waitFor();
+    const names = () => page.getByRole("table", { name: "Leases" }).getByRole("link").allTextContents();
+    await eventually(names).toEqual(["c/busiest", "b/busy", "a/quiet"]);
+    await page.getByRole("row", { name: /c\/busiest 2 wait · worker-7/ }).waitFor();
+    await Promise.all([...leases.map((lease) => lease.release()), ...waiting.map(async (next) => (await next).release())]);
   });
 
   test("says first that Postgres stands still and writes fail, though all nodes vote", async ({ openedAt, redis, proxy, database }) => {
@@ -143,7 +163,14 @@ describe("an operator", () => {
     await dialog.getByRole("button", { name: "Close" }).press("Enter");
     await page.getByText("free", { exact: true }).first().waitFor();
     await page.getByRole("row", { name: /old token/ }).waitFor();
-    await page.getByRole("img", { name: /1 accepted write, 1 refused write/ }).waitFor();
+    await page.getByRole("img", { name: /1 accepted write, 1 refused write in all/ }).waitFor();
+    await page.getByText(/Moved by hand from \d+ to \d+ by operator at \S+ “host b is gone”\./).waitFor();
+    await client.put("orders/42", { n: 3 }, { token: lease.token });
+    await page.getByRole("row", { name: /old token.*2 times since/ }).waitFor();
+    await page.getByRole("img", { name: /1 accepted write, 2 refused writes in all/ }).waitFor();
+    expect(await page.locator(".timeline .span title").textContent()).toBe("1 accepted write");
+    const titles = await page.getByRole("heading", { level: 2 }).allTextContents();
+    expect(titles.indexOf("Refused writes")).toBeLessThan(titles.indexOf("Accepted writes"));
     expect(trouble).toEqual([]);
   });
 
@@ -222,8 +249,19 @@ describe("everybody can use it", () => {
     const lease = await lockerOf({ label: `worker-${"7".repeat(200)}` }).acquire(name);
     await client.put(name, {}, { lease });
     await client.put(name, {}, { token: lease.token - 1 });
+    const short = "orders/4711";
+    await client.put(short, {}, { lease: await lockerOf({ label: "worker-7" }).acquire(short) });
+    await client.put(short, {}, { token: lease.token - 1 });
     const { page } = await open({ options: { viewport: { width, height: 700 } } });
-    await page.getByRole("row", { name: /old token/ }).waitFor();
+    await page
+      .getByRole("row", { name: /old token/ })
+      .first()
+      .waitFor();
+    const links = page.getByRole("link", { name: short });
+    await eventually(() => links.count()).toBe(2);
+    for (const link of await links.all()) expect(await hidden(link)).toBe(0);
+    const lead = page.getByRole("table", { name: "Refused writes" }).locator(".digits .lead").first();
+    expect([await lead.isVisible(), await lead.textContent()]).toEqual([false, expect.stringMatching(/^\d{9}$/)]);
     await page
       .getByRole("link", { name: /a-long-name/ })
       .first()

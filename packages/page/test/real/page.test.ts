@@ -8,7 +8,7 @@ import { type Gateway, makeApiKey } from "@palisade/gateway";
 import { createLocker, type Locker, type LockerOptions } from "@palisade/lock";
 import { queryAt } from "@palisade/testkit";
 import { test as base, describe, eventually, expect, uniqueName } from "../../../gateway/test/support/fixtures.js";
-import type { LeasePage, Released, ResourceView } from "../../src/messages.js";
+import type { HistoryView, LeasePage, Released, ResourceView } from "../../src/messages.js";
 import { type Keys, looksUntil, type PageClient, pageClient, pageSettings } from "../support/gateway.js";
 
 interface Opened {
@@ -283,7 +283,7 @@ describe("a resource", () => {
     expect(JSON.parse(text)).toMatchObject({
       lock: { state: "held", holder: "worker-7", token: lease.token, nodes: [{ node: "n1" }, {}, {}, {}, {}] },
       fence: { token: lease.token, rev: 1, hasDocument: true, holder: "worker" },
-      history: [{ rev: 1, op: "put", token: lease.token, holder: "worker" }],
+      history: { rows: [{ rev: 1, op: "put", token: lease.token, holder: "worker" }], tokens: [{ token: lease.token, writes: 1 }] },
       refusals: [],
       mayRelease: false,
     });
@@ -291,6 +291,27 @@ describe("a resource", () => {
       lock: { state: "free", token: expect.any(Number) },
       mayRelease: true,
     });
+  });
+
+  test("tells the writes of each of its last tokens, also of those that its last hundred writes do not reach", async ({
+    open,
+    lockerOf,
+  }) => {
+    const { client, as } = await open();
+    const name = uniqueName("orders");
+    const locker = lockerOf({ label: "worker-7" });
+    const first = await locker.acquire(name);
+    for (let n = 0; n < 3; n += 1) await client.put(name, { n }, { lease: first });
+    await first.release();
+    const second = await locker.acquire(name);
+    await Promise.all(Array.from({ length: 100 }, (_, n) => client.put(name, { n }, { lease: second })));
+    const view = await json<ResourceView>(as("observer").get(`resource?${new URLSearchParams({ name })}`));
+    const history = view.history as HistoryView;
+    expect(history.rows.map(({ token }) => token)).toEqual(Array.from({ length: 100 }, () => second.token));
+    expect(history.tokens).toMatchObject([
+      { token: second.token, writes: 100, firstAt: history.rows.at(-1)?.at, lastAt: history.rows[0]?.at },
+      { token: first.token, writes: 3 },
+    ]);
   });
 
   test("may have a name that only the lock takes", async ({ open, lockerOf }) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromiumLaunch } from "@palisade/testkit";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 
 export type { Page } from "playwright-core";
 
@@ -67,6 +67,14 @@ export async function overflow(page: Page): Promise<number> {
   return await page.evaluate(() => {
     const { document } = globalThis as unknown as { document: { scrollingElement: { scrollWidth: number; clientWidth: number } } };
     return document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth;
+  });
+}
+
+/** How many pixels of a text do not fit where it stands. */
+export async function hidden(text: Locator): Promise<number> {
+  return await text.evaluate((element) => {
+    const { scrollWidth, clientWidth } = element as unknown as { scrollWidth: number; clientWidth: number };
+    return Math.max(0, scrollWidth - clientWidth);
   });
 }
 
