@@ -75,10 +75,45 @@ function faultOf({ status, rev, token, body }: Success, { statuses, ...due }: Ex
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }
+}
+
+/**
+ * What the text says. JSON.parse of Node 24 to 26 reads a key with an escape, such as "\n", as one that
+ * contains a backslash if it has met that before (nodejs/node#63785), and it would be stored so. A
+ * text that seems to have such a key is read once more, with another sign in the place of its escapes.
+ */
+export function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  return text.includes("\\") && hasKeyWithBackslash(value) ? parseWithoutEscapes(text) : value;
+}
+
+function hasKeyWithBackslash(value: unknown): boolean {
+  const parts = [value];
+  for (const part of parts) {
+    if (typeof part !== "object" || part === null) continue;
+    if (!Array.isArray(part) && Object.keys(part).some((key) => key.includes("\\"))) return true;
+    for (const inner of Object.values(part)) parts.push(inner);
+  }
+  return false;
+}
+
+function parseWithoutEscapes(text: string): unknown {
+  let code = 0xe000; // For private use.
+  while (text.includes(String.fromCharCode(code))) code += 1;
+  const sign = String.fromCharCode(code);
+  const hexOf = (letter: string): string => (JSON.parse(`"\\${letter}"`) as string).charCodeAt(0).toString(16).padStart(4, "0");
+  const written = text.replace(/\\(?:u(....)|(.))/g, (_escape, hex?: string, letter = "") => sign + (hex ?? hexOf(letter)));
+  const signs = new RegExp(`${sign}(....)`, "g");
+  const meant = (part: string): string => part.replace(signs, (_sign, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return JSON.parse(written, (_key, part: unknown) => {
+    if (typeof part === "string") return meant(part);
+    if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
+    return Object.fromEntries(Object.entries(part).map(([key, inner]) => [meant(key), inner]));
+  });
 }
 
 interface ProblemDocument extends Omit<Refusal, "ok" | "outcome" | "attempts"> {

@@ -3,6 +3,7 @@
 // write can be repeated when its outcome is unknown: it carries the sequence number after the last
 // one that the routine used.
 
+import { parseJson } from "./answer.js";
 import type { GatewayClient } from "./gateway-client.js";
 import { checkMethod, checkOptions, shown } from "./misuse.js";
 import { type LeaseLike, watchNumbers } from "./request-format.js";
@@ -197,7 +198,7 @@ async function sealed({ client, lease, timeoutMs }: Work, resource: string): Pro
 
 /** What a routine changes in place is not stored: only what it returns is. */
 function checkUnchanged(resource: string, { value, text }: Seal): void {
-  if (JSON.stringify(value) !== JSON.stringify(JSON.parse(text)))
+  if (JSON.stringify(value) !== JSON.stringify(parseJson(text)))
     throw new TypeError(`the routine changed the document of ${resource} and returned nothing for it: return the document to store it`);
 }
 

@@ -3,7 +3,8 @@
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { parseJson } from "../../src/answer.js";
 import { createGatewayClient, type GatewayClient, type GatewayClientOptions, withResource } from "../../src/index.js";
 
 type Step = (init: RequestInit | undefined) => Response | Promise<Response>;
@@ -334,3 +335,16 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
+
+test("G3 a document has the keys that were stored, also where JSON.parse misreads one with an escape", () => {
+  const parse = JSON.parse;
+  // As Node 24 to 26 do, once they have met the key "\\".
+  vi.spyOn(JSON, "parse").mockImplementation((text, reviver) => parse(text.replaceAll('"\\n":', '"\\\\":'), reviver));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const text = String.raw`{"a":1,"\n":[{"\\":"\u00e9\ud83d\ude00\"\\\n","\n":"\\n"}],"__proto__":{"\u0041\/":null,"":0},"b":"\b"}`;
+  const document = parseJson(text);
+  vi.restoreAllMocks();
+  expect(JSON.stringify(document)).toBe(String.raw`{"a":1,"\n":[{"\\":"é😀\"\\\n","\n":"\\n"}],"__proto__":{"A/":null,"":0},"b":"\b"}`);
+  expect(parseJson('{"\\\\":1}')).toEqual({ "\\": 1 });
+  expect(parseJson('{"a":1,"\\n":2,"b":3}')).toEqual({ a: 1, "\n": 2, b: 3 });
+});
