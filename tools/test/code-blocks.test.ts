@@ -75,6 +75,20 @@ async function blocks(): Promise<ReadonlyMap<string, string>> {
   return modules;
 }
 
+/** The declarations of all that a user may import, by the exports of the packages. */
+async function published(): Promise<Record<string, [string]>> {
+  const found: Record<string, [string]> = {};
+  for (const folder of await folders("packages")) {
+    const { name, exports } = JSON.parse(await readFile(join(root, folder, "package.json"), "utf8")) as {
+      readonly name: string;
+      readonly exports: Readonly<Record<string, { readonly types?: string }>>;
+    };
+    for (const [entry, { types }] of Object.entries(exports))
+      if (types !== undefined) found[`${name}${entry.slice(1)}`] = [join(root, folder, types)];
+  }
+  return found;
+}
+
 /** Where it is given, a program of JavaScript that says its types in comments is compiled as well. */
 async function compile(modules: ReadonlyMap<string, string>, programs: readonly string[] = []): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "palisade-blocks-"));
@@ -82,14 +96,8 @@ async function compile(modules: ReadonlyMap<string, string>, programs: readonly 
     for (const [name, code] of modules) await writeFile(join(folder, name), code);
     const drivers = join(root, "packages/guard/node_modules");
     const paths = {
-      "@palisade/lock/redlock": [join(root, "packages/lock/dist/redlock.d.ts")],
+      ...(await published()),
       ioredis: [join(root, "packages/lock/node_modules/ioredis")],
-      "@palisade/gateway/tracing": [join(root, "packages/gateway/dist/observe/tracing.d.ts")],
-      "@palisade/lock/tracing": [join(root, "packages/lock/dist/tracing/lock-tracing.d.ts")],
-      "@palisade/*/tracing": [join(root, "packages/*/dist/tracing.d.ts")],
-      "@palisade/*/testing": [join(root, "packages/*/dist/testing.d.ts")],
-      "@palisade/*/schema": [join(root, "packages/*/dist/schema.d.ts")],
-      "@palisade/*": [join(root, "packages/*/dist/index.d.ts")],
       pg: [join(drivers, "@types/pg")],
       express: [join(root, "packages/gateway/node_modules/@types/express")],
       "*": [join(drivers, "*")],

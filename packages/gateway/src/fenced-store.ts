@@ -50,7 +50,16 @@ import { RaiseCheck, type RaiseEvent } from "./write/raise-check.js";
 import { VerifiedWrites } from "./write/verified-writes.js";
 import { WritePaths } from "./write/write-paths.js";
 
-export type { VerifyToken } from "./fence/verdict.js";
+export type {
+  Accepted,
+  Refused,
+  TransactionRequest,
+  TransactionVerdict,
+  Undecided,
+  Verdict,
+  VerifyToken,
+  WriteRequest,
+} from "./fence/verdict.js";
 export type { Readiness, ReadinessCheck } from "./store/readiness.js";
 export type {
   FenceMove,

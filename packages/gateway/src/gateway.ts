@@ -25,15 +25,20 @@ import { EngineError } from "./store/engine.js";
 
 /** One gateway of this process, not yet listening. */
 export interface Gateway {
-  /** The Express application, to mount elsewhere: then call open() in place of listen(). */
+  /**
+   * The API as an Express application, to mount in another one: then call open() in place of
+   * listen(). What is none of its routes goes on there.
+   */
   readonly app: RequestListener;
+  /** The probes, the metrics and the operator's page, in the same way. They ask for no credential. */
+  readonly adminApp: RequestListener;
   /** Migrates and opens the store, without a port. */
   open(): Promise<void>;
   /** open(), then both ports. */
   listen(): Promise<void>;
   /** Where the API listens, after `listen`. */
   readonly url: string;
-  /** Where the probes and metrics listen, after `listen`. */
+  /** Where the probes, the metrics and the page listen, after `listen`. */
   readonly adminUrl: string;
   /**
    * Reads the API key file and the public keys of JWTs again. A gateway looks at its key file by
@@ -82,6 +87,7 @@ export function createGatewayWith(limits: GatewayLimits, config: GatewayConfig, 
 
 class RunningGateway implements Gateway {
   readonly app: Express;
+  readonly adminApp: Express;
   readonly #settings: Settings;
   readonly #limits: GatewayLimits;
   readonly #credentials: Credentials;
@@ -136,6 +142,7 @@ class RunningGateway implements Gateway {
     };
     this.#dispatcher = new Dispatcher(this.#serving);
     this.app = createApp(this.#dispatcher);
+    this.adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#serving.metrics.text() });
   }
 
   get #storeLimits(): StoreLimits {
@@ -189,20 +196,19 @@ class RunningGateway implements Gateway {
     }
     for (const { name, status, detail } of checks)
       if (status === "failed") this.#log.error({ check: name, detail }, "not ready: writes may be refused");
+    if (settings.page === "on") {
+      const ready = () => this.#ready();
+      this.#page = mountPage({ app: this.adminApp, dispatcher: this.#dispatcher, serving: this.#serving, lock: this.#lock, ready });
+    }
     this.#credentials.watch(() => void this.reloadCredentials());
   }
 
   async listen(): Promise<void> {
     await this.open();
-    const { host, port, adminHost, adminPort, idleTimeoutMs, page } = this.#settings;
+    const { host, port, adminHost, adminPort, idleTimeoutMs } = this.#settings;
     const limits = { ...serverLimits, ...this.#limits, idleTimeoutMs };
     const api = createGatewayServer(this.app, limits, this.#log);
-    const adminApp = createAdminApp({ ready: () => this.#ready(), metrics: () => this.#serving.metrics.text() });
-    if (page === "on") {
-      const ready = () => this.#ready();
-      this.#page = mountPage({ app: adminApp, dispatcher: this.#dispatcher, serving: this.#serving, lock: this.#lock, ready });
-    }
-    const admin = createGatewayServer(adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS }, this.#log);
+    const admin = createGatewayServer(this.adminApp, { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS }, this.#log);
     this.#servers = { api, admin };
     await listenOn(api, { host, port });
     await listenOn(admin, { host: adminHost ?? host, port: adminPort });

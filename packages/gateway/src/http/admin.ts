@@ -33,7 +33,7 @@ export function createAdminApp(asked: { readonly ready: () => Promise<Readiness>
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  app.use((request, response, next) => {
+  app.use(["/live", "/ready", "/metrics", "/page"], (request, response, next) => {
     const context = new RequestContext(request, response);
     const fault = hostFault(context);
     if (fault !== undefined) return sendProblem(response, fault, context.requestId);

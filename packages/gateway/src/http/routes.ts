@@ -249,15 +249,26 @@ function answerUnknown({ request }: Parameters<Handler>[0]): Answer | Problem {
   return new Problem("method_not_allowed", detail, { allow });
 }
 
-/** The Express application, to listen with or to mount elsewhere. */
+/**
+ * The Express application, to listen with or to mount elsewhere. There, what is none of its routes
+ * goes on to what comes after it.
+ */
 export function createApp(dispatcher: Dispatcher): Express {
   const app = express();
+  const mounted = new WeakSet<Request>();
+  const handled = app as unknown as { handle(request: Request, response: Response, next?: NextFunction): void };
+  const handle = handled.handle.bind(app);
+  handled.handle = (request, response, next) => {
+    if (next !== undefined) mounted.add(request); // A server that listens with it has none.
+    handle(request, response, next);
+  };
   app.disable("x-powered-by");
   app.disable("etag");
   app.disable("query parser");
-  app.use((request: Request, response: Response) => {
+  app.use((request: Request, response: Response, next: NextFunction) => {
     const target = pathOf(request);
     const form = byMethod.get(request.method)?.find((one) => fits(one, target));
+    if (form === undefined && mounted.has(request) && allowedAt(target) === "") return next();
     return dispatcher.serve(form?.operation ?? unknownRoute, request, response);
   });
   // biome-ignore lint/complexity/useMaxParams: Express knows an error handler by its four parameters.
