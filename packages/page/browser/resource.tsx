@@ -2,7 +2,7 @@
 // lock away.
 import { useEffect, useState } from "preact/hooks";
 import type { FenceMoved, FenceView, LockView, NodeAnswer, ResourceView, Trouble } from "../src/messages.js";
-import { Section, Table, useNow } from "./elements.js";
+import { Section, Table, Token, useNow } from "./elements.js";
 import { RefusalTable } from "./refusals.js";
 import { ReleaseDialog } from "./release.js";
 import { session } from "./session.js";
@@ -159,7 +159,7 @@ function Answers({ nodes, passedMs }: { readonly nodes: readonly NodeAnswer[]; r
               {silent === undefined && (
                 <td class="time">
                   {endsInMs === null ? "" : duration(endsInMs - passedMs)}
-                  <span class="second token">{token ?? ""}</span>
+                  <span class="second token">{token !== null && <Token of={token} />}</span>
                 </td>
               )}
             </tr>
@@ -178,7 +178,8 @@ function History({ history }: Pick<ResourceView, "history">) {
       {history !== undefined && isTrouble(history) && <p class="fault">{history.trouble}</p>}
       {rows?.length === 0 && <p class="none">None.</p>}
       {rows !== undefined && rows.length > 0 && (
-        <div class="wide">
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+        <div class="wide tall" tabIndex={0}>
           <Table label="Accepted writes" heads={["At", "Revision, by", "Token"]}>
             {rows.map(({ rev, op, token, holder, at }) => (
               <tr key={rev}>
@@ -187,7 +188,9 @@ function History({ history }: Pick<ResourceView, "history">) {
                   {count(rev)} {op === "put" ? "" : op}
                   <span class="second">{printable(holder ?? "")}</span>
                 </th>
-                <td class="token">{token}</td>
+                <td class="token">
+                  <Token of={token} />
+                </td>
               </tr>
             ))}
           </Table>
