@@ -27,6 +27,7 @@ CONSTANTS
   Parked,     \* who has been refused before the beginning, and waits with its tickets on every node
   Standing,   \* who stands still from the beginning
   Leaders,    \* who never releases what it has
+  Follows,    \* of each of them, whose lease it stands by for: another caller of its operating system's process; or 0
   Mishaps,    \* how many there are, in all
   Kinds,      \* of mishaps: a subset of AllKinds
   Without     \* rules left out: a subset of Rules; the protocol leaves out none
@@ -206,6 +207,16 @@ Release(p) ==
   /\ Ends(p, "done")
   /\ UNCHANGED <<node, dead, still, mishaps>>
 
+\* The next caller of its process claims in front of the release.
+Follow(p, q) ==
+  /\ {p, q} \subseteq Running \ Leaders
+  /\ Follows[q] = p /\ state[p] = "holding"
+  /\ state[q] \in {"new", "waiting"} /\ IsSettled(q)
+  /\ state' = [state EXCEPT ![p] = "done", ![q] = "asking"]
+  /\ vote' = [vote EXCEPT ![p] = [n \in Nodes |-> IF vote[p][n] \in {"asked", "-"} THEN vote[p][n] ELSE "freed"], ![q] = [n \in Nodes |-> "asked"]]
+  /\ node' = [n \in Nodes |-> [node[n] EXCEPT !.first = @ \ {q}, !.next = @ \ {q}]]
+  /\ UNCHANGED <<dead, still, mishaps>>
+
 (****************************** What nodes do ******************************)
 
 \* What follows on its way behind a claim that is answered only now.
@@ -230,10 +241,11 @@ Answer(p, n, t) ==
          /\ vote' = [vote EXCEPT ![p][n] = Behind(p,
               IF \E r \in Wants[p] : t.kept[r] \notin {0, p} THEN "kept" ELSE "held")]
 
+\* What it follows is given back.
 Claim(p, n) ==
   /\ vote[p][n] = "asked"
-  /\ \E isReserved \in {Keeps(node[n], p) = Wants[p]} :
-       \E s \in {IF isReserved THEN node[n] ELSE [node[n] EXCEPT !.queue = @ \cup {p}]} :
+  /\ \E isReserved \in {Keeps(node[n], p) = Wants[p]}, isOver \in {Follows[p] /= 0 /\ state[Follows[p]] = "done"} :
+       \E s \in {IF isReserved THEN node[n] ELSE [node[n] EXCEPT !.queue = @ \cup {p}, !.lock = IF isOver THEN Unlocked(node[n], Follows[p]) ELSE @]} :
          \E t \in IF isReserved \/ ~Has("hand over what a claim finds") THEN {s} ELSE HandOverAll(s, Wants[p]) : Answer(p, n, t)
   /\ UNCHANGED <<state, dead, still, mishaps>>
 
@@ -246,6 +258,7 @@ Undo(p, n) ==
 \* A release, or the word of one that gives up.
 Free(p, n) ==
   /\ vote[p][n] = "freed"
+  /\ \A q \in Processes : Follows[q] = p => vote[q][n] /= "asked"
   /\ vote' = [vote EXCEPT ![p][n] = "-"]
   /\ \E takes \in {state[p] = "gone" \/ Has("release with the ticket")} :
        \E s \in {[node[n] EXCEPT
@@ -340,6 +353,7 @@ LapseEarly(n, p) ==
 
 Next ==
   \/ \E p \in Processes : Ask(p) \/ Win(p) \/ Lose(p) \/ Release(p) \/ Die(p) \/ StandStill(p) \/ GoOn(p) \/ GiveUp(p)
+  \/ \E p, q \in Processes : Follow(p, q)
   \/ \E p \in Processes, n \in Nodes : Claim(p, n) \/ Undo(p, n) \/ Free(p, n)
   \/ \E p \in Processes, n \in Nodes : Lapse(n, p) \/ LapseEarly(n, p) \/ KeepAgain(n, p) \/ Expire(n, p)
   \/ \E n \in Nodes : Forget(n)

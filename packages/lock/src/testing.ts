@@ -186,7 +186,11 @@ export class FakeNode implements LockNode {
 
   readonly #answers: Answers = {
     grant: (question) => this.#grant(question),
-    claim: (question) => this.#grant(question, question.wait),
+    claim: (question) => {
+      const { resources, wait } = question;
+      for (const resource of resources) if (this.#held(resource)?.owner === wait.follows) this.#memory.locks.delete(resource);
+      return this.#grant(question, wait);
+    },
     seal: ({ resources, owner, token }) => {
       const isOurs = resources.every((resource) => this.#held(resource)?.owner === owner && this.#token(resource) <= token);
       if (isOurs) for (const resource of resources) this.#store(resource, token);

@@ -66,8 +66,10 @@ interface Line {
   readonly runsOut?: boolean;
 }
 
-/** "reused": each caller has its own name; "fresh": every name is locked for the first time. */
-export type Names = "reused" | "fresh";
+/** "reused": each caller has its own name; "fresh": every name is locked for the first time; "hot": all have one, and hold it. */
+export type Names = "reused" | "fresh" | "hot";
+
+const HOT_MS = 1;
 
 /** Enough to fill the pipe without a burst that one node could take for a stall. */
 const HOLDS_AT_ONCE = 256;
@@ -103,14 +105,16 @@ async function load({ key, seconds, atOnce, names: kind }: Extract<Ask, { kind: 
     let at = performance.now();
     // Once at least, if this process was kept waiting.
     do {
-      const resource = kind === "reused" ? own : `fresh/${process.pid}/${names++}`;
-      await (await lock.acquire(resource)).release();
+      const resource = kind === "fresh" ? `fresh/${process.pid}/${names++}` : own;
+      const lease = await lock.acquire(resource);
+      if (kind === "hot") await sleep(HOT_MS);
+      await lease.release();
       const endedAt = performance.now();
       latenciesUs.push(Math.round((endedAt - at) * 10_000) / 10);
       at = endedAt;
     } while (at < until);
   };
-  await Promise.all(Array.from({ length: atOnce }, (_, index) => caller(`bench/${key}/${process.pid}/${index}`)));
+  await Promise.all(Array.from({ length: atOnce }, (_, index) => caller(`bench/${key}/${process.pid}/${kind === "hot" ? 0 : index}`)));
   return { operations: latenciesUs.length, seconds: (performance.now() - startedAt) / 1_000, latenciesUs };
 }
 

@@ -1,5 +1,5 @@
-// Acquire and release of what nobody else wants: one at a time and many at once, by one process and
-// by several, on fleets of different sizes.
+// Acquire and release of what no other process wants: one at a time and many at once, by one process
+// and by several, on fleets of different sizes; and of one lock by many callers of one process.
 import type { RedisFleet } from "@palisade/testkit";
 import { type Contestant, type Effort, type Plan, type Round, together } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
@@ -38,6 +38,15 @@ const shapes: Readonly<Record<string, readonly Shape[]>> = {
     })),
   ),
   "256-at-once": [{ id: "256-at-once", title: "256 at once", atOnce: 256, entrants: crowd }],
+  "hot-local": [
+    {
+      id: "hot-local",
+      title: "16 callers of one process want one lock",
+      atOnce: 16,
+      names: "hot",
+      entrants: ["palisade", "redlock5!", "semaphore"],
+    },
+  ],
   nodes: [1, 3, 7].map((nodes) => ({
     id: `nodes/${nodes}`,
     title: `${nodes === 1 ? "One node" : `${nodes} nodes`}, one at a time`,
@@ -51,6 +60,7 @@ const what: Readonly<Record<string, string>> = {
     "acquire + release: Palisade, the least that any lock over N masters has to do (the floor), four other Redlock libraries",
   "fresh-names": "the same with names that were never locked before",
   processes: "2 and 4 processes side by side, and how many leases took a second round",
+  "hot-local": "16 callers of one process that want one lock over and over, beside one caller: what the nodes do for each",
   nodes: "1, 3 and 7 nodes",
 };
 
@@ -75,7 +85,12 @@ async function measure(shape: Shape, context: Context): Promise<void> {
   for (const key of withBefore(keys, context)) {
     const own = bench.processes(shape.processes ?? 1);
     await bench.open(own, key);
-    contestants.push(contestant(bench, key, { own, shape }));
+    const crowd = contestant(bench, key, { own, shape });
+    if (shape.names === "hot") {
+      const alone = contestant(bench, key, { own, shape: { ...shape, atOnce: 1 } });
+      contestants.push({ ...alone, name: `${alone.name}, one caller` });
+    }
+    contestants.push(crowd);
   }
   await context.compare(planOf(shape, contestants, context));
 }

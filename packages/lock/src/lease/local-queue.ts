@@ -16,6 +16,14 @@ export interface Since {
   readonly beganAt: number;
 }
 
+/** What a caller leaves to the next one of its process, with the turn. */
+export interface Left {
+  /** Since when the process waits; undefined: the nodes were not asked, or it has the lock. */
+  readonly since?: Since | undefined;
+  /** The lease, if it has the lock. */
+  readonly lease?: { remainingMs(): number } | undefined;
+}
+
 interface Line<Loss> {
   inside: number;
   /** Made for the first one that waits: an uncontended acquire needs none. */
@@ -24,8 +32,10 @@ interface Line<Loss> {
    * How the one inside last failed, for callers behind it whose time ends before they have asked.
    */
   lastLoss: Loss | undefined;
-  /** Left to the one inside by the one before. */
-  since: Since | undefined;
+  /** To the one inside, by the one before. */
+  left: Left | undefined;
+  /** The one inside takes over a lease of its process that is given back, if it sleeps. */
+  follow: ((owner: string) => void) | undefined;
 }
 
 /**
@@ -43,7 +53,8 @@ export class LocalQueue<Loss = never> {
   /** Whether the caller is inside at once; then it must `leave`. */
   tryEnter(key: string): boolean {
     const line = this.#lines.get(key);
-    if (line === undefined) this.#lines.set(key, { inside: 1, waiting: undefined, lastLoss: undefined, since: undefined });
+    if (line === undefined)
+      this.#lines.set(key, { inside: 1, waiting: undefined, lastLoss: undefined, left: undefined, follow: undefined });
     else if (line.inside === this.#width) return false;
     else line.inside++;
     return true;
@@ -62,15 +73,16 @@ export class LocalQueue<Loss = never> {
     return () => waiting.delete(onTurn);
   }
 
-  /** Lets the next one in, which inherits that. False if there is none. */
-  leave(key: string, since?: Since): boolean {
+  /** Lets the next one in, to which that is left. False if there is none. */
+  leave(key: string, left?: Left): boolean {
     const line = this.#lines.get(key);
     if (line === undefined) return false;
     const { waiting } = line;
     if (waiting !== undefined && waiting.size > 0) {
       const [next] = waiting;
       if (next !== undefined) waiting.delete(next);
-      line.since = since;
+      line.left = left;
+      line.follow = undefined;
       next?.();
       return true;
     }
@@ -79,9 +91,20 @@ export class LocalQueue<Loss = never> {
     return false;
   }
 
-  /** Left to the one inside by the one before it. */
-  sinceOf(key: string): Since | undefined {
-    return this.#lines.get(key)?.since;
+  /** To the one inside, by the one before it. */
+  leftTo(key: string): Left | undefined {
+    return this.#lines.get(key)?.left;
+  }
+
+  /** From now on the one inside is told of leases of this process that are given back. */
+  onRelease(key: string, follow: (owner: string) => void): void {
+    const line = this.#lines.get(key);
+    if (line !== undefined) line.follow = follow;
+  }
+
+  /** About to be given back. */
+  released(key: string, owner: string): void {
+    this.#lines.get(key)?.follow?.(owner);
   }
 
   /** A caller of this process is inside, or waits. */

@@ -165,11 +165,13 @@ export function lossError(resources: readonly string[], lost: Lost, teller: Tell
  */
 export function queueError(
   resources: readonly string[],
-  waited: { readonly inFront: number; readonly last: Lost | undefined },
+  waited: { readonly inFront: number; readonly last: Lost | undefined; readonly isHeldHere: boolean },
   teller: Teller,
 ): LockError {
-  const { inFront, last } = waited;
+  const { inFront, last, isHeldHere } = waited;
   const message = `no turn for ${nameAll(resources)} within waitMs: ${inFront} of this process ${inFront === 1 ? "was" : "were"} in front`;
+  // The one in front waits for a lease of this process, and has not asked the nodes.
+  if (last === undefined && isHeldHere) return new LockError("LOCK_HELD", `${message}, one of which held it`, { resources });
   // The one in front has not learnt anything yet: the time was too short for a single round.
   if (last === undefined) return new LockError("LOCK_TOO_SLOW", `${message}, and the nodes had not answered`, { resources });
   const lastly = `${message}; at the last attempt ${describeLost(resources, last, teller)}`;

@@ -27,9 +27,14 @@ export type Releasing = Ownership & SpanSubject & Pick<ReleaseQuestion, "ticket"
 export async function releaseEverywhere(locker: LockerState, lease: Releasing, hold?: OpenSpan): Promise<Release> {
   const { nodes, policy } = locker;
   const { resources, owner } = lease;
+  const { callers } = locker;
+  const line = lineOf(resources);
+  // Its claim, which gives the lease back as well, travels in front of the release: where that comes
+  // first, the lock goes to others.
+  callers.released(line, owner);
   const span = tracing.spans?.begin("release", lease, hold);
   // The ticket of another caller of this process that waits by now has the same name.
-  const isWanted = lease.ticket !== undefined && locker.callers.isOccupied(lineOf(resources));
+  const isWanted = lease.ticket !== undefined && callers.isOccupied(line);
   const ticket = isWanted ? undefined : lease.ticket;
   const question = { resources, owner, tells: true, ticket };
   // A node that nothing was sent to has nothing to give back, but for the ticket of a claim before.

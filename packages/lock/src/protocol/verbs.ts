@@ -89,6 +89,8 @@ export interface Wait {
   readonly ticket: string;
   /** For how long a node keeps for it what is free. */
   readonly reserveMs: number;
+  /** The owner of a lease of this process, whose release travels behind the claim. */
+  readonly follows?: string | undefined;
 }
 
 export interface ReleaseQuestion extends Ownership {
@@ -159,7 +161,7 @@ export const verbs = {
     ttlOf,
     write(args, { owner, label, wait }, { inbox }) {
       args.push(`${owner}|${label}`, wholeMs(wait.sinceMs), wholeMs(wait.waitedMs));
-      args.push(inbox + wait.ticket, wholeMs(wait.reserveMs));
+      args.push(inbox + wait.ticket, wholeMs(wait.reserveMs), wait.follows === undefined ? "" : `${wait.follows}|`);
     },
     read(from, reply, { resources }) {
       if (typeof reply === "number") return granted(from, reply);

@@ -63,6 +63,10 @@ export class WaitBudget {
     });
   }
 
+  get isAsleep(): boolean {
+    return this.#resume !== undefined;
+  }
+
   /** Ends the sleep now. No-op unless sleeping. */
   wake(): void {
     const resume = this.#resume;

@@ -22,6 +22,12 @@ const MAX_AT_ONCE = 1_024;
 /** The one key of their queue. */
 const ALL = "";
 
+/**
+ * For so long the first of its process waits for a lease of the same process without a word to the nodes. Longer
+ * than one has a hot lock; short enough for what the nodes alone know: that the holder was removed by force.
+ */
+const STAND_BY_MS = 100;
+
 export class AcquireCalls {
   readonly #locker: LockerState;
   readonly #firstContact: FirstContact;
@@ -109,33 +115,46 @@ export class AcquireCalls {
 
   // First in this process: contends with other processes. When it leaves the line, the next one inherits
   // since when it waits: of callers that give up one after the other each would queue up anew, and
-  // the process would never have its turn.
+  // the process would never have its turn. Where it has the lock, the next one stands by, and follows
+  // with the release: as a claim does, behind those of other processes that began earlier.
   async #contend(line: string, request: LeaseRequest, budget: WaitBudget): Promise<HeldLease> {
     const { resources } = request;
     const { callers, clock, policy } = this.#locker;
-    const since = callers.sinceOf(line);
+    const { since, lease: before } = callers.leftTo(line) ?? {};
     const waiting = { budget, looks: this.#looks, beganAt: clock.monotonicMs(), since };
+    const standsByMs =
+      policy.retry.tries === Number.POSITIVE_INFINITY ? Math.min(STAND_BY_MS, before?.remainingMs() ?? 0, budget.leftMs) : 0;
     // Who is far would be overtaken for another round trip if it were refused before it had a place.
-    const claims = since !== undefined || (budget.leftMs > 0 && isFar(this.#locker));
+    const claims = since !== undefined || standsByMs > 0 || (budget.leftMs > 0 && isFar(this.#locker));
     let wakeUp = claims ? new WakeUp(this.#locker, resources, waiting) : undefined;
     let lease: HeldLease | undefined;
+    if (wakeUp !== undefined) callers.onRelease(line, this.#follower(wakeUp, request, budget));
     try {
+      if (standsByMs > 0) await budget.sleep(standsByMs);
       for (let tries = 1; ; tries++) {
-        const outcome = await this.#acquire(request, budget, wakeUp);
+        const outcome = await (wakeUp?.asked() ?? this.#acquire(request, budget, wakeUp));
         if (outcome instanceof HeldLease) {
           lease = outcome;
           return lease;
         }
         callers.noteLoss(line, outcome);
         if (tries >= policy.retry.tries || budget.leftMs === 0) throw lossError(resources, outcome, this.#locker);
-        wakeUp ??= new WakeUp(this.#locker, resources, waiting);
+        if (wakeUp === undefined) {
+          wakeUp = new WakeUp(this.#locker, resources, waiting);
+          callers.onRelease(line, this.#follower(wakeUp, request, budget));
+        }
         await wakeUp.sleep(outcome);
       }
     } finally {
       if (budget.isAsking) this.#stopAsking(budget);
-      const hasSuccessor = callers.leave(line, lease === undefined ? wakeUp?.since : undefined);
+      const hasSuccessor = callers.leave(line, lease === undefined ? { since: wakeUp?.since } : { lease });
       wakeUp?.stop(lease !== undefined || hasSuccessor);
     }
+  }
+
+  /** Told of leases that this process gives back. */
+  #follower(wakeUp: WakeUp, request: LeaseRequest, budget: WaitBudget): (owner: string) => void {
+    return (owner) => wakeUp.follow(owner, () => this.#acquire(request, budget, wakeUp));
   }
 
   // Behind others of this process. Returns when this caller is the first.
@@ -144,7 +163,8 @@ export class AcquireCalls {
     const inFront = callers.length(line) + 1;
     if (await hasTurn(callers, line, budget)) return;
     budget.check(resources);
-    throw queueError(resources, { inFront, last: callers.lastLoss(line) }, this.#locker);
+    const isHeldHere = (callers.leftTo(line)?.lease?.remainingMs() ?? 0) > 0;
+    throw queueError(resources, { inFront, last: callers.lastLoss(line), isHeldHere }, this.#locker);
   }
 
   // Of a fleet that does not answer in time every caller would learn so at once and make room for the

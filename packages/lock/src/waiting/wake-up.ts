@@ -4,6 +4,7 @@
 // make up for what was not told. Without, all nodes are polled. What the nodes told is kept by heard.ts.
 // At the end: all delays of waiting, pure; chance comes in as a number from 0 to 1.
 import { createHash } from "node:crypto";
+import type { HeldLease } from "../lease/held-lease.js";
 import type { Since } from "../lease/local-queue.js";
 import { type LockerState, type Lost, retryAfterMs } from "../lease/state.js";
 import { LONGEST_PART_MS, TICKET_MS, type Wait } from "../protocol/verbs.js";
@@ -40,6 +41,9 @@ export class WakeUp {
   #lookAt = NEVER;
   #failures = 0;
   #reserveMs = 0;
+  /** What it has asked in its sleep, in the place of a lease of this process. */
+  #asked: Promise<HeldLease | Lost> | undefined;
+  #follows: string | undefined;
   /** The nodes may have tickets of it. */
   #hasAsked: boolean;
   /** When it asked the last time, by the clock of `#sinceMs`; no two times alike. */
@@ -71,7 +75,25 @@ export class WakeUp {
       nodes.map(({ roundTripMs }) => roundTripMs),
       policy,
     );
-    return { sinceMs: this.#sinceMs, waitedMs: this.#askedAtMs - this.#sinceMs, ticket: this.#ticket, reserveMs: this.#reserveMs };
+    const waitedMs = this.#askedAtMs - this.#sinceMs;
+    const follows = this.#follows;
+    this.#follows = undefined;
+    return { sinceMs: this.#sinceMs, waitedMs, ticket: this.#ticket, reserveMs: this.#reserveMs, follows };
+  }
+
+  /** A lease of this process is about to be given back: who sleeps asks in its place, and wakes. */
+  follow(owner: string, ask: () => Promise<HeldLease | Lost>): void {
+    if (!this.#budget.isAsleep) return;
+    this.#follows = owner;
+    this.#asked = ask();
+    this.#budget.wake();
+  }
+
+  /** Once. */
+  asked(): Promise<HeldLease | Lost> | undefined {
+    const asked = this.#asked;
+    this.#asked = undefined;
+    return asked;
   }
 
   /** Sleeps until it is worth asking again. */
@@ -133,7 +155,7 @@ export class WakeUp {
       const dueAt = Math.min(this.#askAt, endsAt, this.#lookAt, freeAt);
       const moment = await this.#looks.sleep(this.#budget, routineAt, Math.max(0, dueAt - clock.monotonicMs()));
       const later = clock.monotonicMs() + TIMER_MS;
-      if (this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
+      if (this.#asked !== undefined || this.#budget.isOver || later >= Math.min(this.#askAt, endsAt)) return;
       if (moment === undefined && later < Math.min(this.#lookAt, freeAt)) continue;
       // What a set was told of may be another of its resources than the one that it sees.
       if (isSet && later >= this.#lookAt) return;

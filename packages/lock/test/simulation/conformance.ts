@@ -67,9 +67,16 @@ interface Words {
 
 const wordsOf: Readonly<Record<RequestName, (of: Words) => readonly string[]>> = {
   grant: ({ owner: name }) => [`${name}|label of ${name}`],
-  claim: ({ owner: name, turn, inbox }) => {
+  claim: ({ owner: name, turn, choice, inbox }) => {
     const reserveMs = 3 * GRAIN_MS + GRAIN_MS / 2;
-    return [`${name}|label of ${name}`, "7", String(turn * GRAIN_MS), `${inbox}:set`, String(reserveMs)];
+    return [
+      `${name}|label of ${name}`,
+      "7",
+      String(turn * GRAIN_MS),
+      `${inbox}:set`,
+      String(reserveMs),
+      choice ? "two-------------------|" : "",
+    ];
   },
   seal: ({ owner: name, token: number }) => [`${name}|`, String(number)],
   extend: ({ owner: name }) => [`${name}|`],

@@ -1,8 +1,10 @@
 -- What   Grant as grant.lua does, to one that waits. Unless all that it wants is reserved for it, it
 --        has a place in the queue of each of its resources, and those that are free are handed over.
+--        A lease of its process that it follows is given back first, in front of its release.
 -- KEYS   1 {ns}:node, then per resource: lock, token
 -- ARGV   ttlMs, then per request: lock value (owner|label), since when it waits by the client's
---        clock, for how many ms it has waited, its ticket, for how many ms to reserve for it
+--        clock, for how many ms it has waited, its ticket, for how many ms to reserve for it, what it
+--        follows (owner|; empty: nothing)
 -- Reply  as each-request.lua says, per request granted: the token | held: { index of the first
 --        resource that has another owner, its lock value, its PTTL, its place in that queue: 1 is
 --        the first, 0 if it has none }
@@ -44,16 +46,20 @@ local function takePlace(first, last, at)
 end
 
 local function request(first, last, at)
-  local ticket, isReserved = ARGV[at + 3], true
+  local ticket, followed, isReserved, follows = ARGV[at + 3], ARGV[at + 5], true, false
   local mine = '~' .. ticket .. '|'
   for key = first, last, 2 do
-    isReserved = isReserved and sub(call('GET', KEYS[key]) or '', 1, #mine) == mine
+    local value = call('GET', KEYS[key]) or ''
+    isReserved = isReserved and sub(value, 1, #mine) == mine
+    if followed ~= '' and sub(value, 1, #followed) == followed then
+      follows = call('DEL', KEYS[key]) > 0
+    end
   end
   if not isReserved then
     takePlace(first, last, at)
     for key = first, last, 2 do
       if not call('GET', KEYS[key]) then
-        handOver(KEYS[key], ticket)
+        handOver(KEYS[key], ticket, not follows)
       end
     end
   end
@@ -69,6 +75,6 @@ local function request(first, last, at)
   return reply
 end
 
-local replies = eachRequest(admitted, 2, 1, 5, request)
+local replies = eachRequest(admitted, 2, 1, 6, request)
 storeFloor()
 return replies

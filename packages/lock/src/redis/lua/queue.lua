@@ -96,21 +96,20 @@ local function dueTo(ticket, lock)
   return part, keptMs, false
 end
 
--- Hands over a lock that is free. `asking` is told by the reply of its claim if it is the first. A
--- claim finds a lock free where nobody came for it: then the next is roused, and two more for each
--- that is gone, so that many that stand still are found out in a few reservations. Returns how many
--- wait.
-local function handOver(lock, asking)
+-- Hands over a lock that is free. `asking` is told by the reply of its claim if it is the first. Where
+-- nobody came for it (a claim found it free) the next is roused, and two more for each that is gone, so
+-- that many that stand still are found out in a few reservations. Returns how many wait.
+local function handOver(lock, asking, isLeft)
   local queue, place, sets, more, reservedMs = queueOf(lock), 0, 0, 0, nil
   local count = call('ZCARD', queue)
   for _ = 1, count do
     local ticket = ticketAt(lock, format('%.0f', place))
     local isSet = string.find(ticket, ':&', 1, true)
     if reservedMs then
-      if ticket == asking or (asking and rouse(ticket)) or tell(ticket, reservedMs) then
+      if (isLeft and (ticket == asking or rouse(ticket))) or tell(ticket, reservedMs) then
         local last = ticketAt(lock, '-1')
-        if not asking or more == 0 or ticket == last then
-          if asking or ticket ~= last then
+        if not isLeft or more == 0 or ticket == last then
+          if isLeft or ticket ~= last then
             tell(last, reservedMs)
           end
           return count

@@ -376,7 +376,7 @@ export class ServerOracle {
     for (const [i, token] of tokens.entries()) {
       if (typeof token !== "number") continue;
       const locks = keys.slice(1 + i * perRequest, 1 + (i + 1) * perRequest).filter((key) => key.includes(":lock:"));
-      for (const lock of locks) this.#grant(`${server.name}/${resourceOf(lock)}`, token, args[name === "claim" ? 1 + 5 * i : 1 + i] ?? "");
+      for (const lock of locks) this.#grant(`${server.name}/${resourceOf(lock)}`, token, args[name === "claim" ? 1 + 6 * i : 1 + i] ?? "");
     }
   }
 

@@ -63,6 +63,60 @@ test("W1 a hand-over among many costs each node four calls: the refused grant, t
   for (const node of story.nodes) expect(node.calls / had).toBeLessThan(4.3);
 });
 
+/** Callers of one process that take it in turns; `entered` hears of each. */
+async function inOneProcess(story: Story, { locker, process }: Actor, entered: () => void): Promise<void> {
+  const endsAt = story.nowMs + 1_000;
+  const callers = Array.from({ length: 8 }, async () => {
+    while (story.nowMs < endsAt) {
+      await locker.using("r", patient, async () => {
+        entered();
+        await new Promise<void>((resolve) => process.setTimer(2, resolve));
+      });
+    }
+  });
+  await Promise.all(callers);
+}
+
+test("W1 a lock that stays in its process costs each node two calls for each lease: the claim of the next, the release", async (story) => {
+  const actor = story.actor({ retry });
+  let had = 0;
+  await inOneProcess(story, actor, () => had++);
+  expect(had).toBeGreaterThan(100);
+  for (const node of story.nodes) expect(node.calls / had).toBeLessThan(2.2);
+});
+
+test("W1 a lock stays in its process only for the caller that began before those of others", async (story) => {
+  const lease = await held(story);
+  const order: string[] = [];
+  const [own, other] = [story.actor({ retry }), story.actor({ retry })];
+  const mine = inOneProcess(story, own, () => void order.push("mine"));
+  await story.untilQueued("r", 1);
+  const others = inOneProcess(story, other, () => void order.push("other"));
+  await story.untilQueued("r", 2);
+  void lease.release();
+  await Promise.all([mine, others]);
+  const runs = order.join(" ").match(/mine( mine)*|other( other)*/g) ?? [];
+  // At the end one of the two wants it no more.
+  const long = runs.slice(0, -2).filter((run) => run.split(" ").length > 1);
+  expect(order.length).toBeGreaterThan(50);
+  expect(long).toEqual([]);
+});
+
+test("W1 who stands by for a lease of its own process learns who holds it when its time ends, and has it soon when that is removed by force", async (story) => {
+  const { locker } = story.actor({ retry, label: "worker-7" });
+  // From the first wait on it listens.
+  await Promise.all([1, 2].map(() => locker.using("r", () => story.pass(50))));
+  const holder = locker.acquire("r", { ...patient, ttlMs: 60_000 });
+  const [standingBy, behind] = [80, 60].map((waitMs) => locker.acquire("r", { waitMs }).catch((error) => error));
+  const next = locker.acquire("r", patient);
+  const { token } = await holder;
+  expect(await behind).toMatchObject({ code: "LOCK_HELD", message: expect.stringContaining("one of which held it") });
+  expect(story.queued("r")).toEqual([0, 0, 0, 0, 0]);
+  expect(await standingBy).toMatchObject({ code: "LOCK_HELD", message: expect.stringContaining("worker-7") });
+  await story.actor().locker.fleet.forceRelease("r", { reason: "a test", token });
+  expect((await story.timed(next)).tookMs).toBeLessThan(SOON_MS);
+});
+
 for (const end of ["is killed", "stands still"])
   test(`W1 the first one in the queue ${end}: the next one has the lock soon`, async (story) => {
     const { lease, next, first } = await twoBehind(story);
