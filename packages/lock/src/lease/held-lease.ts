@@ -313,7 +313,7 @@ const RENEW_TO = 0.36;
 const RETRY_FIRST = 0.02;
 const RETRY_LAST = 0.1;
 /** No renewal sooner than this: a short ttl must not become a busy loop. */
-export const MIN_RENEWAL_DELAY_MS = 5;
+const MIN_RENEWAL_DELAY_MS = 5;
 /**
  * Renewals are due at multiples of this part of the ttl, so that those due at about the same time
  * are sent in the same turn and share one script call per node.
@@ -332,7 +332,7 @@ export function renewAgainInMs(lastsMs: number, unknowns: number, chance: number
 }
 
 /** The moment, on the grid of leases with this ttl, that is so far from now. */
-export function onGrid(now: number, inMs: number, ttlMs: number): number {
+function onGrid(now: number, inMs: number, ttlMs: number): number {
   const gridMs = Math.min(WIDEST_GRID_MS, Math.max(1, ttlMs * GRID));
   return Math.max(now + MIN_RENEWAL_DELAY_MS, Math.floor((now + inMs) / gridMs) * gridMs);
 }

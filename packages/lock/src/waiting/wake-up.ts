@@ -283,14 +283,14 @@ export function reserveMs(roundTripsMs: readonly number[], { quorum, nodeTimeout
 }
 
 /** When one looks whether those that it is reserved for have come. */
-export function afterReservationMs(reservedMs: number, chance: number): number {
+function afterReservationMs(reservedMs: number, chance: number): number {
   return reservedMs + 5 + 10 * chance;
 }
 
 /** How many in the queue look at once when a holder's time is over; those behind them come later. */
 const FIRST_AT_EXPIRY = 3;
 
-export function laterAtExpiryMs(place: number, chance: number): number {
+function laterAtExpiryMs(place: number, chance: number): number {
   return place <= FIRST_AT_EXPIRY ? 0 : 20 + Math.min(2_000, 2 * place) * chance;
 }
 
@@ -298,7 +298,7 @@ export function laterAtExpiryMs(place: number, chance: number): number {
  * When a caller of several asks again, for a part to be kept once more: when a node does that (queue.lua),
  * which keeps it for a quarter of the time that it has waited, and then lets others have it for longer.
  */
-export function keepAgainMs(waitedMs: number, reservedMs: number): number {
+function keepAgainMs(waitedMs: number, reservedMs: number): number {
   return 4 * Math.max(4 * reservedMs, Math.min(LONGEST_PART_MS, waitedMs / 4));
 }
 
@@ -309,14 +309,14 @@ interface BackOff {
 }
 
 /** When a waiter asks again so that its tickets stay. */
-export function refreshMs(chance: number): number {
+function refreshMs(chance: number): number {
   return TICKET_MS * (0.3 + 0.1 * chance);
 }
 
 const WIDEST_MS = 50;
 
 /** The delay of one of many that the same event wakes, so that their requests do not meet. */
-export function spreadDelayMs(chance: number): number {
+function spreadDelayMs(chance: number): number {
   return chance * WIDEST_MS;
 }
 
@@ -324,13 +324,13 @@ export function spreadDelayMs(chance: number): number {
  * The delay after so many lost votes or failed rounds in a row (1, 2, …): the window doubles, and
  * the random part ends a series of collisions.
  */
-export function backOffMs(failures: number, retry: BackOff, chance: number): number {
+function backOffMs(failures: number, retry: BackOff, chance: number): number {
   const windowMs = Math.min(retry.maxDelayMs, retry.minDelayMs * 2 ** Math.min(failures - 1, 30));
   return windowMs * (0.1 + 0.9 * chance);
 }
 
 /** How long a waiter sleeps without a notice. */
-export function safetyPollMs(retry: BackOff, chance: number): number {
+function safetyPollMs(retry: BackOff, chance: number): number {
   return retry.maxDelayMs * (0.5 + 0.5 * chance);
 }
 
@@ -344,7 +344,7 @@ const LOOK_MS = 6_000;
 /**
  * How long a waiter that would be notified by a quorum sleeps before it looks at one of the nodes.
  */
-export function lookMs(nodes: number, retry: BackOff, chance: number): number {
+function lookMs(nodes: number, retry: BackOff, chance: number): number {
   return Math.max(safetyPollMs(retry, chance), (LOOK_MS / nodes) * (0.9 + 0.2 * chance));
 }
 
@@ -352,6 +352,6 @@ export function lookMs(nodes: number, retry: BackOff, chance: number): number {
  * How long to sleep for a lock that runs out in so many milliseconds: a little longer, since nodes
  * expire in whole milliseconds, and spread over its waiters.
  */
-export function afterExpiryMs(freeInMs: number, chance: number): number {
+function afterExpiryMs(freeInMs: number, chance: number): number {
   return freeInMs + 1 + 3 * chance;
 }

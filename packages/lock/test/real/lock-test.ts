@@ -72,11 +72,6 @@ export class Eye {
     await this.#nodes[on]?.set(`{${this.#namespace}}:token:${resource}`, String(token), "PX", 60_000);
   }
 
-  /** Puts another owner's key on these nodes. */
-  async plant(resource: string, on: readonly number[], ttlMs: number): Promise<void> {
-    await Promise.all(on.map((i) => this.#nodes[i]?.set(`{${this.#namespace}}:lock:${resource}`, "stranger|somebody else", "PX", ttlMs)));
-  }
-
   async remove(resource: string, on: readonly number[]): Promise<void> {
     await Promise.all(on.map((i) => this.#nodes[i]?.del(`{${this.#namespace}}:lock:${resource}`)));
   }

@@ -27,17 +27,6 @@ describe("a subscriber hears of", () => {
     for (const { ballots } of heard.events) expect(ballots.map(({ node }) => node).toSorted()).toEqual(["n1", "n2", "n3", "n4", "n5"]);
   });
 
-  test("the second round of an acquisition whose nodes did not agree on a token", async ({ locker, eye }) => {
-    const lease = await locker.acquire("sealed");
-    await expect.poll(() => eye.tokens("sealed")).toEqual(Array(5).fill(String(lease.token)));
-    await lease.release();
-    await eye.gone("sealed");
-    await Promise.all([0, 1, 2, 3].map((i) => eye.store("sealed", i, lease.token + 10 * (i + 1))));
-    using heard = listen<RoundEvent>("round", ({ resources }) => resources[0] === "sealed");
-    await (await locker.acquire("sealed")).release();
-    await until(() => heard.events.some(({ question }) => question === "seal"), "the seal round is told of");
-  });
-
   test("every end of a lease with the time for which it was held, and every wait with its time and who waits behind", async ({
     shared,
   }) => {

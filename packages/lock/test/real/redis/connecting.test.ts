@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { onTestFinished, vi } from "vitest";
 import type { NodeSource } from "../../../src/protocol/node.js";
 import { describe, expect, test } from "../lock-test.js";
-import { certified, dripping, encrypting, speakingServer } from "./middlemen.js";
+import { certified, encrypting, speakingServer } from "./middlemen.js";
 import { asking, opened, TICKET, waiting } from "./opened-fleet.js";
 
 const namespace = "connecting";
@@ -141,36 +141,6 @@ describe("a node that cannot be asked", () => {
     // A process that stands still just then gives its connection up, and makes another one.
     const question = asking("a");
     await expect.poll(() => lock.node("n1").ask("grant", question)).toMatchObject({ cause: "TIMEOUT: no answer for 100 ms" });
-  });
-});
-
-describe("sources", () => {
-  test("a URL and options lead to the same node", async ({ redis }) => {
-    const [url = ""] = redis.urls;
-    const { hostname, port } = new URL(url);
-    const question = asking("a");
-    const tokens: unknown[] = [];
-    for (const source of [url, { host: hostname, port: Number(port) }]) {
-      await using lock = await opened([source], { namespace: redis.namespace });
-      expect(lock.node("n1").address).toBe(`127.0.0.1:${port}`);
-      tokens.push(await lock.node("n1").ask("grant", question));
-    }
-    expect(tokens[1]).toEqual(tokens[0]);
-  });
-
-  test("a server whose bytes arrive one by one is asked and heard", async ({ fleet }) => {
-    const { nodes } = await fleet({ nodes: 1 });
-    await using network = await dripping(nodes[0]?.directUrl ?? "");
-    await using lock = await opened([network.url], { namespace });
-    const node = lock.node("n1");
-    const heard: string[] = [];
-    node.onReleased(TICKET, { listening: () => heard.push("listens"), released: () => heard.push("is told"), deaf: () => {} });
-    await expect.poll(() => heard).toEqual(["listens"]);
-    const question = { ...asking("a"), tells: true };
-    expect(await node.ask("grant", question)).toMatchObject({ kind: "granted" });
-    expect(await node.ask("claim", { ...asking("a"), ...waiting() })).toMatchObject({ kind: "held" });
-    expect(await node.ask("release", question)).toMatchObject({ kind: "released" });
-    await expect.poll(() => heard).toEqual(["listens", "is told"]);
   });
 });
 

@@ -1,7 +1,6 @@
 // What may stand where a client expects a node: another server, a proxy whose server changes, and
 // networks that keep or hide what happens. Not a test.
 import { createServer, type Socket, connect as tcp } from "node:net";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { FaultProxy } from "@palisade/testkit";
 
@@ -33,28 +32,6 @@ export function speakingServer(answer: (commands: number) => string): Promise<Mi
   return listening(new Set(), (client) =>
     client.on("data", (bytes) => client.write(answer(bytes.toString().match(/^\*\d+\r$/gm)?.length ?? 0))),
   );
-}
-
-/** What the server says arrives byte by byte. */
-export async function dripping(directUrl: string): Promise<Middleman> {
-  const { hostname, port } = new URL(directUrl);
-  const sockets = new Set<Socket>();
-  return await listening(sockets, (client) => {
-    client.setNoDelay(true);
-    const server = tcp(Number(port), hostname);
-    sockets.add(server.on("error", () => server.destroy()));
-    client.on("data", (bytes) => server.write(bytes)).on("close", () => server.destroy());
-    let written = Promise.resolve();
-    server.on("data", (bytes: Buffer) => {
-      written = written.then(async () => {
-        for (const byte of bytes) {
-          client.write(Buffer.of(byte));
-          await nextTurn();
-        }
-      });
-    });
-    server.on("close", () => void written.then(() => client.destroy()));
-  });
 }
 
 interface DelayingNetwork extends Middleman {

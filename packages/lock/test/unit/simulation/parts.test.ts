@@ -7,21 +7,9 @@ import { scripts } from "../../../src/redis/lua.generated.js";
 import { Unsupported } from "../../simulation/commands.js";
 import { Chance, ClientProcess, Timeline } from "../../simulation/engine.js";
 import { Direction, Pipe } from "../../simulation/network.js";
-import { readArguments } from "../../simulation/runs.js";
 import { type ScriptName, SimServer } from "../../simulation/sim-server.js";
 import { type Holding, LeaseChecker } from "../../simulation/world/judges.js";
 import { controls } from "../../simulation/world/rules.js";
-
-test("the command line asks for a million acquisitions by two workers unless it says otherwise, and names worlds by their seeds", () => {
-  const forEver = Number.POSITIVE_INFINITY;
-  expect(readArguments([])).toMatchObject({ acquisitions: 1_000_000, workers: 2, limitMs: forEver, replay: undefined, controls: [] });
-  expect(readArguments(["--minutes", "0.5"])).toMatchObject({ acquisitions: forEver, limitMs: 30_000 });
-  expect(readArguments(["--acquisitions", "10", "--seed", "7", "--workers", "1"])).toMatchObject({ acquisitions: 10, seed: 7, workers: 1 });
-  expect(readArguments(["--replay", "12"]).replay).toEqual({ seed: 12, path: undefined });
-  expect(readArguments(["--replay", "12:0:3:1"]).replay).toEqual({ seed: 12, path: "0:3:1" });
-  for (const wrong of ["--seed x", "--seed -1", "--minutes 0", "--acquisitions 1.5", "--control nothing", "--replay a", "--what", "more"])
-    expect(() => readArguments(wrong.split(" ")), wrong).toThrow();
-});
 
 function process(timeline: Timeline): ClientProcess {
   return new ClientProcess("p1", timeline, { rate: 1, wallAheadMs: 0, chance: new Chance(1) });
