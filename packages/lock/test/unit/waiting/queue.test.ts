@@ -220,10 +220,10 @@ for (const holdMs of [5, 100])
   });
 
 test("W1 a resource is not kept for a caller of several in vain: others go on having it", async (story) => {
-  const alone = (await sharing(story, [["a"], ["a"]], 2_000, 10)).reduce((sum, had) => sum + had, 0);
+  const alone = (await sharing(story, [["a"], ["a"]], 1_000, 10)).reduce((sum, had) => sum + had, 0);
   const leader = await story.actor().locker.acquire("b", { renew: true });
-  const both = failure(story.actor().locker.acquire(["a", "b"], { waitMs: 2_000 }));
-  const beside = (await sharing(story, [["a"], ["a"]], 2_000, 10)).reduce((sum, had) => sum + had, 0);
+  const both = failure(story.actor().locker.acquire(["a", "b"], { waitMs: 1_000 }));
+  const beside = (await sharing(story, [["a"], ["a"]], 1_000, 10)).reduce((sum, had) => sum + had, 0);
   expect(beside).toBeGreaterThan(0.5 * alone);
   await both;
   await leader.release();
@@ -305,9 +305,9 @@ test("W1 a caller of several resources does not pass on what is kept for another
 test("W1 of many callers that want other sets with one resource each has a ticket, and those that stay have their turn", async (story) => {
   const lease = await held(story);
   const [{ locker }, crowd] = [story.actor({ retry }), new AbortController()];
-  const quitters = Array.from({ length: 256 }, (_, i) => failure(locker.acquire(["r", `x${i}`], { ...patient, signal: crowd.signal })));
+  const quitters = Array.from({ length: 64 }, (_, i) => failure(locker.acquire(["r", `x${i}`], { ...patient, signal: crowd.signal })));
   const others = Array.from({ length: 20 }, (_, i) => locker.using(["r", `y${i}`], patient, () => {}));
-  await story.untilQueued("r", 276);
+  await story.untilQueued("r", 84);
   crowd.abort();
   await Promise.all(quitters);
   void lease.release();
