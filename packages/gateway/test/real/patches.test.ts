@@ -17,8 +17,8 @@ const answered = (verdict: Verdict | undefined): string | undefined =>
   verdict?.kind === "accepted" ? (verdict.value ?? undefined) : undefined;
 
 async function documentOf(store: FencedStore | undefined, resource: string): Promise<string | undefined> {
-  const read = await store?.read(resource);
-  return read?.kind === "found" ? read.value : undefined;
+  const read = await store?.readWhole(resource);
+  return read?.kind === "found" ? String(read.value) : undefined;
 }
 
 /** As RFC 7396 has it, in pseudo-code. */
