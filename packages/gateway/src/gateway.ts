@@ -278,11 +278,12 @@ class RunningGateway implements Gateway {
       await api.allClosed(lastRequestMs);
     }
     const drained = this.#dispatcher.drain();
-    this.#servers?.api.close(); // Also ends Node's search for overdue requests.
     this.#servers?.api.closeIdleSockets();
     await within(drained, leftMs());
     const unfinished = this.#dispatcher.inFlight;
+    await this.#servers?.api.allClosed(leftMs());
     await this.#store?.close({ drainMs: leftMs() });
+    this.#servers?.api.close(); // Also ends Node's search for overdue requests.
     this.#servers?.api.closeAllConnections();
     await this.#leaveLock();
     if (this.#servers !== undefined) closed.push(closeServer(this.#servers.admin));

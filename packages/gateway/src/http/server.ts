@@ -21,8 +21,8 @@ export interface GatewayServer extends Server {
   /** Resolves when no connection is left, or after `limitMs`. */
   allClosed(limitMs: number): Promise<void>;
   /**
-   * Ends the connections without an unanswered request. Node's own closeIdleConnections spares
-   * those that never sent one.
+   * Ends the connections without an unanswered request, each once it has taken its answers. Node's own
+   * closeIdleConnections spares those that never sent a request, and cuts answers.
    */
   closeIdleSockets(): void;
 }
@@ -110,9 +110,17 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
         };
       }),
     closeIdleSockets: () => {
-      for (const socket of sockets) if (isIdle(socket)) socket.destroy();
+      for (const socket of sockets) closeOnceSent(socket);
     },
   });
+}
+
+const SENT_YET_MS = 20;
+
+function closeOnceSent(socket: Socket): void {
+  if (!isIdle(socket)) return; // The answer to come is its last one.
+  if (socket.writableLength === 0) socket.destroy();
+  else setTimeout(closeOnceSent, SENT_YET_MS, socket).unref();
 }
 
 const notAllowed = new Problem("method_not_allowed", "There is no such method here.", { allow: allowedAt(RESOURCES) });

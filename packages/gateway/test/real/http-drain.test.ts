@@ -142,3 +142,20 @@ test("close() of an embedded gateway is idempotent and answers what was accepted
     if (outcome.status === "fulfilled") expect(outcome.value.status).toBeOneOf([201, 503]);
   }
 });
+
+test("G3 an answer that was begun before the end of a gateway is sent whole", async ({ startGateway, connect }) => {
+  const gateway = await startGateway({ drainMs: 60_000 });
+  const name = uniqueName();
+  await put(gateway.url, name, { token: 1, value: {} });
+  await (await connect()).query("update palisade.resources set value = to_jsonb(repeat('x', 8000000)) where resource = $1", [name]);
+  const [idle, slow] = [new RawConnection(gateway.url), new RawConnection(gateway.url)];
+  slow.send(`GET /v1/resources/${name} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  await slow.receives(/200 OK/);
+  slow.socket.pause();
+  const closed = gateway.close();
+  await idle.closed;
+  slow.socket.resume();
+  await slow.closed;
+  expect(slow.received.length).toBeGreaterThan(8_000_000);
+  expect(await closed).toEqual({ unfinished: 0 });
+});
