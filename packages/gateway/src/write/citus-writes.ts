@@ -86,13 +86,16 @@ export class CitusWrites implements FencedWrites {
   all(connection: WriteConnection, rows: readonly FencedRow[]): Promise<Reply> {
     return connection.transaction(NAME, async (run) => {
       const accepted: Row[] = [];
-      let shown = 0;
+      let [shown, documents] = [0, 0];
       for (const row of rows) {
         const written = await this.#write(run, row, false);
         if (written === undefined) return undefined;
         accepted.push(...written);
-        if (row.request.op === "seal") for (const [, , , , document] of written) shown += String(document ?? "").length;
-        if (shown > mostShownBytes(this.#form.documentLimitBytes)) throw new StatementError(tooMuchShown);
+        const document = row.request.op === "seal" ? written[0]?.[4] : undefined;
+        if (typeof document !== "string") continue;
+        shown += document.length;
+        documents += 1;
+        if (documents > 1 && shown > mostShownBytes(this.#form.documentLimitBytes)) throw new StatementError(tooMuchShown);
       }
       return accepted;
     });

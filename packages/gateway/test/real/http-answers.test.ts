@@ -107,7 +107,8 @@ describe("sealed documents", () => {
   test("G6 of one transaction are bounded together, before anything is sealed", async ({ startGateway, connect }) => {
     const gateway = await startGateway({ documentLimitBytes: MiB });
     const names = namesOf(uniqueName("sealed"), 3);
-    await (await connect()).query(STORED, [names, 1_000_000]);
+    const client = await connect();
+    await client.query(STORED, [names, 1_000_000]);
     const sealAll = (count: number) => {
       const body = JSON.stringify({ operations: names.slice(0, count).map((resource) => ({ op: "seal", resource })) });
       const headers = ["Content-Type", "application/json", "Fencing-Token", "5"];
@@ -117,6 +118,13 @@ describe("sealed documents", () => {
     expect((await get(gateway.url, names[0] ?? "")).headers["fencing-token"]).toBe("1");
     const { status, text } = await sealAll(2);
     expect([status, text.length > 2_000_000]).toEqual([200, true]);
+    // One of its own size is what was stored under a higher limit.
+    const [larger = ""] = names;
+    await client.query("update palisade.resources set value = to_jsonb(repeat('x', 3000000)) where resource = $1", [larger]);
+    expect(await sealAll(1)).toMatchObject({ status: 200 });
+    expect(await sealAll(2)).toMatchObject({ status: 413 });
+    expect(await seal(gateway.url, larger, 5)).toMatchObject({ status: 200 });
+    expect(await get(gateway.url, larger)).toMatchObject({ status: 200 });
   });
 
   test("G6 that share a statement are not in its answer where they are large, and each caller gets its own", async ({
