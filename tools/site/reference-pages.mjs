@@ -18,7 +18,7 @@ ${MADE}
 
 The program reads them from its environment; \`createGateway\` takes the same as options, under the name in the second
 line. Only \`DATABASE_URL\` has to be there. A wrong value stops the start with a sentence that names the variable; so
-does a name that looks like a misspelling of one of these. \`palisade-gateway --check-config\` says whether they are
+does a name that looks like a misspelling of one of these. \`npx @palisade/gateway --check-config\` says whether they are
 understood.
 
 | variable, option | default | meaning |

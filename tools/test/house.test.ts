@@ -192,6 +192,16 @@ const rules: Readonly<Record<string, readonly [Rule, ...Files[]]>> = {
     { ".github/workflows/ci.yml": `      - uses: a/b@${"0".repeat(40)}` },
     { ".github/workflows/ci.yml": `uses: a/b@${"0".repeat(40)} # v1.0.0\nuses: a/b@${"1".repeat(40)} # v1.0.1` },
   ],
+  // Anybody may register the name of a program that is no package's.
+  "a command to type names a package of ours": [
+    never(
+      /\.(md|tsx?|sql|ya?ml)$/,
+      /npx palisade|(?<!by: ")palisade-(?:gateway|guard|dev) (?:--|(?:migrate|grant|recover|keygen|fences|unfence|doctor|sql)\b)/,
+      /^tools\/test\/house/,
+    ),
+    { "README.md": "npx palisade-gateway" },
+    { "a.ts": 'throw new Error("run palisade-gateway migrate");' },
+  ],
   "every source file opens with a comment": [
     each(SOURCE, (text, path) => (/\/test\//.test(path) || /^(#!.*\n)?(\/\/|\/\*|--)/.test(text) ? undefined : "no comment")),
     { "packages/lock/src/a.ts": "export {};" },

@@ -12,7 +12,7 @@ export interface DevOptions {
   readonly databaseUrl: string | undefined;
 }
 
-export const usage = `palisade-dev: five Redis masters, Postgres and the gateway on this machine, until Ctrl-C.
+export const usage = `npx @palisade/dev: five Redis masters, Postgres and the gateway on this machine, until Ctrl-C.
 
   --port N           of the gateway, and N + 1 for its probes. Default: 8080. 0 takes any free ones.
   --redis-port N     of the first of five Redis masters. Default: 7001. 0 takes any free ones.

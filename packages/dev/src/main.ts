@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The program palisade-dev, and `npm run dev`: the stack until Ctrl-C or SIGTERM, with its
+// The program of `npx @palisade/dev`, and `npm run dev`: the stack until Ctrl-C or SIGTERM, with its
 // addresses and a first thing to try. Exit codes: 0 ended by a signal, 1 failed, 2 wrong arguments.
 import { createLocker } from "@palisade/lock";
 import { UsageError } from "@palisade/testkit";

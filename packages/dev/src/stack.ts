@@ -82,7 +82,7 @@ async function startPostgres({ databaseUrl, postgresPort }: DevOptions, ends: En
 }
 
 const ELSEWHERE = `  docker run --rm -p 5432:5432 -e POSTGRES_PASSWORD=palisade postgres:17
-      and palisade-dev --postgres postgres://postgres:palisade@127.0.0.1:5432/postgres`;
+      and npx @palisade/dev --postgres postgres://postgres:palisade@127.0.0.1:5432/postgres`;
 
 interface GatewayParts {
   readonly port: number;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The program palisade-gateway: runs one command and leaves with an exit code that says how it went.
+// The program of `npx @palisade/gateway`: runs one command and leaves with an exit code that says how it went.
 // Configuration comes from the environment alone. Exit codes: 0 done, 1 failed, 2 wrong arguments or
 // configuration. A second signal leaves at once.
 import { type ParseArgsConfig, parseArgs } from "node:util";
@@ -187,8 +187,8 @@ const commands: Readonly<Record<string, Command>> = {
 function helpText(): string {
   const calls = Object.values(commands).flatMap(({ help }) => help);
   const lines = calls.map(([call, does]) => {
-    const start = `palisade-gateway ${call}`;
-    return start.length < 32 ? start.padEnd(32) + does : `${start}\n${" ".repeat(32)}${does}`;
+    const start = `npx @palisade/gateway ${call}`;
+    return start.length < 36 ? start.padEnd(36) + does : `${start}\n${" ".repeat(36)}${does}`;
   });
   const variables = Object.values<Setting>(table).map(({ env, help, mustBe, fallback }) => {
     const preset = fallback === undefined ? "" : ` Default: ${String(fallback)}.`;

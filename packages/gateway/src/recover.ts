@@ -44,7 +44,7 @@ export async function recover(request: RecoverRequest): Promise<Recovery> {
     // No gateway counts a beat meanwhile, and of two recoveries one waits.
     const { rows } = await client.query<{ id: string; beat: string; fence_floor: string }>("select * from palisade.lineage for update");
     const [lineage] = rows;
-    if (lineage === undefined) throw new Error("palisade.lineage has no row: run palisade-gateway migrate");
+    if (lineage === undefined) throw new Error("palisade.lineage has no row: run npx @palisade/gateway migrate");
     const engine = await engineOf(async (text) => (await client.query(text)).rows);
     if (engine.kind === "citus" && request.lost === "unknown") throw new EngineError(NO_FLOOR);
     const remembered = await request.lock.mark(markOf(lineage.id), 0);

@@ -96,9 +96,9 @@ const faults: Readonly<Record<string, string>> = {
 const remedies: Readonly<Record<string, string>> = {
   database: "Look at Postgres, and at the way to it.",
   writable: "DATABASE_URL must lead to the primary.",
-  restore: "Once it is the right one, run palisade-gateway recover.",
+  restore: "Once it is the right one, run npx @palisade/gateway recover.",
   durability: "Connect the synchronous standby again.",
-  schema: "Run palisade-gateway migrate.",
+  schema: "Run npx @palisade/gateway migrate.",
 };
 
 function faultWords({ check, forMs }: Fault): string {

@@ -150,7 +150,7 @@ async function withRecovery(act: ActRun): Promise<void> {
     env,
   });
   const { raised } = JSON.parse(stdout) as { readonly raised: number };
-  act.step("remarks", "gateway", { text: "palisade-gateway recover raises the fences to what the lock knows" });
+  act.step("remarks", "gateway", { text: "npx @palisade/gateway recover raises the fences to what the lock knows" });
   act.expect("a fence was raised", raised > 0);
   act.expect("the gateway is ready again", await isReady());
   const { late } = await wakeUp();

@@ -144,7 +144,7 @@ function noKeys({ apiKeysFile }: Settings, naming: Naming): GatewayConfigError {
 }
 
 function unusable(path: string, source: string, reason: string): GatewayConfigError {
-  const advice = 'it is a JSON file {"keys":[ENTRY, …]}, and palisade-gateway keygen makes an ENTRY';
+  const advice = 'it is a JSON file {"keys":[ENTRY, …]}, and npx @palisade/gateway keygen makes an ENTRY';
   return new GatewayConfigError([`${source} names ${path}, which ${reason}; ${advice}.`]);
 }
 

@@ -120,7 +120,7 @@ export const settings = {
     env: "PALISADE_MIGRATIONS",
     choices: ["on", "off"],
     fallback: "on",
-    help: "Whether to bring the schema up to date at start; off where the role may not (then run palisade-gateway migrate).",
+    help: "Whether to bring the schema up to date at start; off where the role may not (then run npx @palisade/gateway migrate).",
   }),
   durability: choice({
     env: "PALISADE_DURABILITY",
@@ -156,12 +156,12 @@ export const settings = {
     env: "PALISADE_RESTORE_CHECK",
     choices: ["on", "off"],
     fallback: "on",
-    help: "Whether a database that was restored from a backup is refused until palisade-gateway recover has run; needs PALISADE_REDIS_URLS.",
+    help: "Whether a database that was restored from a backup is refused until npx @palisade/gateway recover has run; needs PALISADE_REDIS_URLS.",
   }),
   apiKeysFile: text({
     env: "PALISADE_API_KEYS_FILE",
     mustBe: "the path of a JSON file",
-    help: "API keys, hashed, with their scopes; palisade-gateway keygen makes entries.",
+    help: "API keys, hashed, with their scopes; npx @palisade/gateway keygen makes entries.",
   }),
   apiKeys,
   jwtSecret: text({

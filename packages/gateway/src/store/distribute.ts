@@ -39,7 +39,7 @@ function passing(message: string): EngineError {
 }
 
 // Distributes the tables of a migrated database over the workers of Citus: what
-// `palisade-gateway migrate --citus` does after the migrations. A database that holds documents is
+// `npx @palisade/gateway migrate --citus` does after the migrations. A database that holds documents is
 // moved with them, while no gateway writes.
 
 /** As Citus has it. */
@@ -78,7 +78,7 @@ async function distributeWith(client: pg.Client, shards: number | undefined): Pr
     );
   const pending = await pendingMigrations(client);
   if (pending.length > 0)
-    throw new MigrationError(`the schema is not up to date: ${pending.join(", ")}; run palisade-gateway migrate first`);
+    throw new MigrationError(`the schema is not up to date: ${pending.join(", ")}; run npx @palisade/gateway migrate first`);
   const before = await engineOf(query);
   if (before.kind === "plain") {
     await refuseWhatWouldBeLost(query);

@@ -49,7 +49,7 @@ export async function engineOf(query: EngineQuery): Promise<Engine> {
   const missing = DISTRIBUTED_TABLES.filter((table) => !distributed.includes(table));
   if (missing.length > 0)
     throw new EngineError(
-      `of Palisade's tables ${distributed.join(", ")} are distributed by resource and ${missing.join(", ")} are not distributed with them: while no gateway writes, run select undistribute_table('palisade.TABLE') for those that are and palisade-gateway migrate --citus`,
+      `of Palisade's tables ${distributed.join(", ")} are distributed by resource and ${missing.join(", ")} are not distributed with them: while no gateway writes, run select undistribute_table('palisade.TABLE') for those that are and npx @palisade/gateway migrate --citus`,
     );
   if (Number(found.workers) === 0)
     throw new EngineError("this coordinator of Citus has no active worker that may keep shards: add one by citus_add_node");

@@ -24,7 +24,7 @@ const LOOK = `
       or pg_catalog.current_setting('transaction_read_only') = 'on' as is_confirmed,
     (select count(*) from palisade.recoveries) as recoveries
   from palisade.lineage`;
-const remedy = "run palisade-gateway recover";
+const remedy = "run npx @palisade/gateway recover";
 const REPLACED = `another database has taken its place: put it back, or ${remedy}; where it shall be written as it is, start this gateway anew`;
 
 export const markOf = (id: string): string => `palisade-gateway/${id}`;

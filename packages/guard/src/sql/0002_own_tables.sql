@@ -69,7 +69,7 @@ begin
     end if;
     if not exists (select from palisade.confirmed_lineage) then
       raise exception 'no gateway has confirmed since the start of the server that this database has every fence: it may have been restored'
-        using errcode = 'PLS10', hint = 'A gateway that reaches the lock confirms it within a second or two; a restored database needs palisade-gateway recover.';
+        using errcode = 'PLS10', hint = 'A gateway that reaches the lock confirms it within a second or two; a restored database needs npx @palisade/gateway recover.';
     end if;
     select stored.token, stored.seq into known from palisade.resources as stored where stored.resource = $1;
     if known.token > $2 then

@@ -1,5 +1,5 @@
 -- Distributes the tables of a database by the names of resources, all in one group: what a write
--- touches is on one shard of one worker. For `palisade-gateway migrate --citus`, after all
+-- touches is on one shard of one worker. For `npx @palisade/gateway migrate --citus`, after all
 -- migrations; rows that are there are moved. What is not named here stays on the coordinator.
 set local citus.multi_shard_modify_mode = 'sequential';
 

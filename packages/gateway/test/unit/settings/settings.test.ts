@@ -102,7 +102,7 @@ describe("a key file", () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test("that holds no list of keys is refused with its path and what makes one", () => {
-    const advice = '; it is a JSON file \\{"keys":\\[ENTRY, …\\]\\}, and palisade-gateway keygen makes an ENTRY\\.$';
+    const advice = '; it is a JSON file \\{"keys":\\[ENTRY, …\\]\\}, and npx @palisade/gateway keygen makes an ENTRY\\.$';
     for (const [what, text, reason] of [
       ["a-folder", undefined, "cannot be read \\(EISDIR\\)"],
       ["nothing", "", "is not JSON"],
