@@ -129,13 +129,14 @@ function Lease({ row, index, passedMs }: { readonly row: LeaseRow; readonly inde
         </a>
         <span class="second">
           {waiting > 0 && <strong class="waits">{plural(waiting, "waits", "wait")} · </strong>}
-          {isOld && `old, seen ${duration(Math.max(1_000, oldMs + passedMs))} ago · `}
           {state === "held" ? printable(holder) : state === "free" ? "given back" : <strong>{state}</strong>}
         </span>
       </th>
       <td class="time">
-        {isOver ? (isOld ? "not known" : "ended") : left === undefined ? "" : duration(left)}
-        <span class="second">≥ {duration(Math.max(1_000, seenForMs + passedMs))}</span>
+        {isOld ? "old, seen" : isOver ? "ended" : left === undefined ? "" : duration(left)}
+        <span class="second">
+          {isOld ? `${duration(Math.max(1_000, oldMs + passedMs))} ago` : `≥ ${duration(Math.max(1_000, seenForMs + passedMs))}`}
+        </span>
       </td>
       <td class="token">
         <Token of={token} />

@@ -1,8 +1,7 @@
 // Looks at the lock's nodes and leases, and answers from the last look. While nobody watches it looks
 // seldom, so that it knows since when a node is silent and a lease is held, also when somebody comes.
-// After a look at all leases it rests 150 times as long as that kept a processor busy (1 500 times
-// while nobody watches), so that it costs nodes and gateway less than a hundredth of their time,
-// however many leases there are.
+// After a look at all leases it rests 150 times as long as that kept a processor busy, so that it
+// costs nodes and gateway less than a hundredth of their time, however many leases there are.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HeldResource, InspectBallot, NodeInspection } from "@palisade/lock";
 import { type Caller, visibleTo, type WatchedLock } from "./gateway.js";
@@ -22,12 +21,11 @@ import type {
 /** Nobody has asked for so long: nobody watches any more. */
 const WATCHED_FOR_MS = 5_000;
 const NODES_EVERY_MS = 1_000;
-const NODES_UNWATCHED_EVERY_MS = 10_000;
+const UNWATCHED_EVERY_MS = 10_000;
 /** A clock that is further off is worth a word. */
 const SKEW_MS = 1_000;
 const LEASES_EVERY_MS = 1_000;
 const LEASES_AT_LEAST_EVERY_MS = 60_000;
-const LEASES_UNWATCHED_EVERY_MS = 60_000;
 const REST = 150;
 /** Measured: of the gateway or of a node, whichever works longer. */
 const STEP_MS = 0.3;
@@ -84,7 +82,7 @@ export class LockWatch {
   /** By name, as each was last seen to be held: in the look at all, or alone since. */
   #seen = new Map<string, SeenLease>();
   #leasesTrouble: string | undefined;
-  #leasesRestMs = LEASES_EVERY_MS;
+  #leasesRestMs = 0;
 
   constructor(lock: WatchedLock) {
     this.#lock = lock;
@@ -175,7 +173,7 @@ export class LockWatch {
     } catch (error) {
       this.#nodesTrouble = messageOf(error);
     }
-    return this.#isWatched ? NODES_EVERY_MS : NODES_UNWATCHED_EVERY_MS;
+    return this.#isWatched ? NODES_EVERY_MS : UNWATCHED_EVERY_MS;
   }
 
   async #lookAtLeases(): Promise<number> {
@@ -187,11 +185,12 @@ export class LockWatch {
       this.#leases = { byName, sorted: new Map(), more, at };
       this.#leasesTrouble = undefined;
       const costMs = steps * STEP_MS + held.length * LEASE_MS;
-      this.#leasesRestMs = Math.min(LEASES_AT_LEAST_EVERY_MS, Math.max(LEASES_EVERY_MS, REST * costMs));
+      this.#leasesRestMs = REST * costMs;
     } catch (error) {
       this.#leasesTrouble = messageOf(error);
     }
-    return this.#isWatched ? this.#leasesRestMs : Math.max(LEASES_UNWATCHED_EVERY_MS, 10 * this.#leasesRestMs);
+    if (!this.#isWatched) return Math.max(UNWATCHED_EVERY_MS, this.#leasesRestMs);
+    return Math.min(LEASES_AT_LEAST_EVERY_MS, Math.max(LEASES_EVERY_MS, this.#leasesRestMs));
   }
 
   /** The lease that was known, or a later one, which has a higher token. While nodes are silent one may seem lower. */

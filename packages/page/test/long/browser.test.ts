@@ -102,7 +102,8 @@ describe("an operator", () => {
     await page.getByText("None more may fail.").waitFor();
     await nodes[2]?.kill();
     await page.getByRole("heading", { name: "2 of 5 nodes vote: no lease can be granted." }).waitFor();
-    await page.getByRole("row", { name: /orders\/kept old, seen \d+ s ago · worker-7/ }).waitFor();
+    await page.getByRole("row", { name: /orders\/kept worker-7 old, seen \d+ s ago/ }).waitFor();
+    await page.getByText("1 lease was held when last seen.").waitFor();
     await page.getByRole("link", { name: "orders/kept" }).click();
     await page.getByRole("heading", { name: "Last known holder (old)" }).waitFor();
     await page.getByText("worker-7", { exact: true }).first().waitFor();
