@@ -11,6 +11,7 @@ const reused = [
   "rights",
   "held-rows",
   "histories",
+  "http-answers",
   "http-drain",
   "http-routes",
   "own-tables",
@@ -30,6 +31,7 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
     "may deadlock with another session: it is retried, and every row is written",
     "are one row of one statement, and only the first of them made the document",
     "do not fail the neighbours of their batch, and are found in one go",
+    "that share a statement are not in its answer where they are large, and each caller gets its own",
     "patches lose no race with the puts of their own gateway, however many there are",
   ],
   "a write there is a transaction: where no commit was sent, it is known not to be applied": [
