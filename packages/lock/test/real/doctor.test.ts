@@ -1,6 +1,9 @@
-// What the doctor finds where a node refuses what the lock needs: each command of the requests is
-// executed for it, by a lock that is taken and released.
+// What the doctor says of real servers: of their settings, and where a node refuses what the lock needs. Each
+// command of the requests is executed for it, by a lock that is taken and released.
 import { describe, expect, test } from "./lock-test.js";
+import { opened } from "./redis/opened-fleet.js";
+
+const namespace = "fleets";
 
 /** Of the requests; the others belong to the admission of a node. */
 const OF_REQUESTS = "evalsha set incr get exists pttl pexpire del hset publish zadd zcard zrange zrank zrem zscore".split(" ");
@@ -67,5 +70,56 @@ describe("the doctor", () => {
     expect((await locker.fleet.doctor()).filter(({ severity }) => severity !== "info")).toEqual([]);
     await nodes[0]?.cli("CONFIG", "SET", "min-replicas-to-write", "1");
     expect(await locker.fleet.doctor()).toContainEqual(expect.objectContaining({ severity: "error", code: "refuses_writes" }));
+  });
+
+  test("finds nothing wrong with durable nodes that evict nothing", async ({ fleet }) => {
+    const { urls } = await fleet({
+      nodes: 3,
+      config: { maxmemory: "100mb", "maxmemory-policy": "noeviction" },
+    });
+    await using lock = await opened(urls, { namespace });
+    expect(await lock.fleet.probe()).toEqual([]);
+  });
+
+  test("names eviction, missing durability, a clock that is off, a quarantined and an unreachable node, and an even fleet", async ({
+    fleet,
+  }) => {
+    const servers = await fleet({ nodes: 4 });
+    await using lock = await opened(servers.urls, { namespace, maxTtlMs: 60_000 });
+    const [first, second, third, fourth] = servers.nodes;
+    await first?.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    await first?.cli("CONFIG", "SET", "maxmemory", "100mb");
+    await second?.cli("CONFIG", "SET", "appendfsync", "everysec");
+    await second?.shiftClock(-60_000);
+    const later = lock.fromNow();
+    await fourth?.kill();
+    await later.heard("disconnected", "n4");
+    await third?.cli("FLUSHALL");
+    await lock.node("n3").ask("inspect", { resources: ["a"] });
+    const findings = await lock.fleet.probe();
+    expect(findings.map(({ severity, node, code }) => `${node}: ${severity} ${code}`).toSorted()).toEqual([
+      "fleet: info even_size",
+      "n1: error eviction_policy",
+      "n2: info not_durable",
+      "n2: warning clock_skew",
+      "n3: warning quarantined",
+      "n4: error unreachable",
+    ]);
+    const messageOf = (code: string) => findings.find((finding) => finding.code === code)?.message;
+    expect(messageOf("even_size")).toBe("4 nodes tolerate 1 failures, as many as 3 do");
+    expect(messageOf("eviction_policy")).toMatch(/^maxmemory-policy is allkeys-lru: under memory pressure it deletes locks/);
+    expect(Number(/its clock is (\d+) ms behind ours/.exec(messageOf("clock_skew") ?? "")?.[1])).toBeGreaterThan(30_000);
+    expect(messageOf("unreachable")).toMatch(/: (ECONNREFUSED|ECONNRESET|connection lost)$/);
+    for (const { remedy } of findings) expect(remedy).toMatch(/\.$/);
+  });
+
+  test("names replicas, which make a restart count as a loss of memory", async ({ fleet }) => {
+    const servers = await fleet({ nodes: 2, config: { "repl-diskless-sync-delay": "0" } });
+    const master = servers.node("n1");
+    await servers.node("n2").follow(master);
+    await expect.poll(async () => String(await master.cli("INFO", "replication"))).toContain("connected_slaves:1");
+    await using lock = await opened(servers.urls.slice(0, 1), { namespace });
+    expect(await lock.fleet.probe()).toContainEqual(expect.objectContaining({ severity: "info", node: "n1", code: "replicated" }));
+    expect(await master.cli("HGET", `{${namespace}}:node`, "durable")).toBe("0");
   });
 });

@@ -4,6 +4,7 @@
 import type { StartFleet } from "@palisade/testkit/vitest";
 import { describe, expect, type OpenLocker, test } from "./lock-test.js";
 import { standingIn } from "./redis/middlemen.js";
+import { asking, opened } from "./redis/opened-fleet.js";
 
 const patient = { timeout: 60_000 };
 
@@ -61,6 +62,24 @@ test(
     expect(await open({ ...options, nodes: [third] }).fleet.members()).toEqual(replaced);
   },
 );
+
+test("T2 a locker for whom two URLs lead to one server must not vote, also if that shows only later", async ({ fleet }) => {
+  const servers = await fleet({ nodes: 2 });
+  const another = await servers.nodes[0]?.anotherWay();
+  await another?.refuse();
+  const url = `redis://127.0.0.1:${another?.port}`;
+  await using lock = await opened([...servers.urls, url], { namespace: "palisade" });
+  expect(lock.fleet.refusal).toBe(undefined);
+  await another?.heal();
+  await lock.heard("fleet_refused");
+  expect(lock.fleet.refusal).toMatchObject({ kind: "mismatch", code: "same_server" });
+  expect(lock.fleet.refusal?.message).toMatch(/^n1 \(.*\) and n3 \(.*\) are one server \(run_id [0-9a-f]{8}…\), which would vote twice/);
+  expect(await lock.node("n3").ask("grant", asking("a"))).toMatchObject({
+    kind: "unreachable",
+    cause: expect.stringContaining("FLEET_MISMATCH"),
+  });
+  expect(await servers.nodes[0]?.cli("HEXISTS", "{palisade}:node", "admitted")).toBe(0);
+});
 
 describe("a member's address that leads elsewhere", () => {
   async function story(fleet: StartFleet, open: OpenLocker) {

@@ -1,8 +1,13 @@
-// Which writes go into one batch, in which order, and how much may wait. Needs no server.
+// Which writes go into one batch, in which order, and how much may wait; what a fault of this program in the
+// middle of a batch costs; what is remembered of resources to save questions. Needs no server.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { WriteRequest } from "../../../src/fence/verdict.js";
-import { HeldRows } from "../../../src/store/slots.js";
+import type { Verdict, WriteRequest } from "../../../src/fence/verdict.js";
+import { HeldRows, type WriteSlots } from "../../../src/store/slots.js";
+import type { WriteConnection } from "../../../src/store/write-connection.js";
+import { type BatchEvent, GroupCommit } from "../../../src/write/group-commit.js";
+import type { FencedWrites } from "../../../src/write/plain-writes.js";
+import { RaiseCheck } from "../../../src/write/raise-check.js";
 import { type Entry, WriteQueue, writesOf } from "../../../src/write/write-queue.js";
 
 const limits = { maxBatchRows: 4, maxBatchBytes: 100, documentLimitBytes: 1_000 };
@@ -139,4 +144,62 @@ test("whatever comes in whatever order, every write is sent exactly once and eac
       }
     }),
   );
+});
+
+test("G3 a batch whose statement throws leaves its slot and its connection, and its writes are unknown", async () => {
+  let destroyed = 0;
+  const idle = [{ destroy: () => void destroyed++ } as unknown as WriteConnection];
+  const slots = { tryTake: () => idle.pop(), release: (connection: WriteConnection) => void idle.push(connection) };
+  const each = async () => {
+    throw new TypeError("a fault of this program");
+  };
+  const events: BatchEvent[] = [];
+  const commit = new GroupCommit({
+    writes: { current: { each } as unknown as FencedWrites },
+    heldRows: new HeldRows(),
+    slots: slots as unknown as WriteSlots,
+    limits: { ...limits, maxQueuedWrites: 9, maxQueuedBytes: 1_000, maxWaitMs: 60_000 },
+    observe: (event) => void events.push(event),
+  });
+  const write = (resource: string) =>
+    commit.submit({ op: "put", resource, token: 1, seq: 1, value: "1" }, { verified: true, known: false }) as Promise<Verdict>;
+  for (const names of [["a", "b"], ["a"]])
+    for (const verdict of await Promise.all(names.map(write)))
+      expect(verdict).toMatchObject({ kind: "outcome_unknown", cause: { message: "a fault of this program" } });
+  expect([idle.length, destroyed, commit.queued.writes]).toEqual([1, 2, 0]);
+  expect(events).toMatchObject([
+    { kind: "batch", rows: 2, outcome: "unknown" },
+    { kind: "batch", rows: 1, outcome: "unknown" },
+  ]);
+  await commit.drain();
+}, 20_000);
+
+// What the gateway remembers of resources to save questions: a bounded number, and forgetting one
+// costs a question, never a verdict.
+
+test("G4 of resources that come and go, the last 10 000 are remembered, and a forgotten one is asked for anew", async () => {
+  let questions = 0;
+  const verify = async () => {
+    questions++;
+    return "issued" as const;
+  };
+  const check = new RaiseCheck({ verify, unreachable: "refuse", observe: () => {} });
+  await check.ask("resource 0", 5);
+  for (let i = 1; i <= 10_000; i++) check.accepted(`resource ${i}`, 5, "not asked");
+  const remembered = Array.from({ length: 10_001 }, (_, i) => i).filter((i) => check.knows(`resource ${i}`));
+  expect(remembered).toHaveLength(10_000);
+  expect(check.verificationOf("resource 0", 5)).toBe("unverified");
+  // Accepted is not verified: the fence may have been lowered since.
+  expect(check.verificationOf("resource 1", 5)).toBe("unverified");
+  expect(check.verificationOf("resource 1", 6)).toBe("ask");
+  await check.ask("resource 0", 5);
+  expect(questions).toBe(2);
+  expect(check.knows("resource 1")).toBe(false);
+});
+
+test("G1 of the fence that refused a write only the database is believed, and not a token that the lock issued", async () => {
+  const check = new RaiseCheck({ verify: async () => "issued", unreachable: "refuse", observe: () => {} });
+  check.refused([{ refusal: { kind: "stale", resource: "orders/1", presentedToken: 3, currentToken: 5 } }]);
+  await check.ask("orders/1", 900);
+  expect([check.isStored("orders/1", 5), check.isStored("orders/1", 900)]).toEqual([true, false]);
 });

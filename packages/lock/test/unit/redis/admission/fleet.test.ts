@@ -1,5 +1,5 @@
 // Which nodes are one fleet: a locker that is configured for another one is kept silent, in simulated
-// time. Two ways to one server, and risky settings: test/real/redis/fleet.test.ts.
+// time. Two ways to one server: test/real/members.test.ts.
 import { describe, expect } from "vitest";
 import { scripts } from "../../../../src/redis/lua.generated.js";
 import { type Actor, asking, Gate, type Story, test } from "../../../simulation/story.js";
