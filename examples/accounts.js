@@ -1,4 +1,5 @@
-// Accounts over HTTP: GET /accounts/7, and POST /accounts/7/deposits with {"amount": 10}.
+// Accounts over HTTP: GET /accounts/7, POST /accounts/7/deposits with {"amount": 10}, and
+// POST /transfers with {"from": "7", "to": "8", "amount": 10}.
 import { createGatewayClient, GatewayError, withResource } from "@palisade/client";
 import { createLocker, LockError } from "@palisade/lock";
 import express from "express";
@@ -18,12 +19,26 @@ app.get("/accounts/:id", async (request, response) => {
   else response.status(account.code === "not_found" ? 404 : 503).json({ error: account.code });
 });
 
+/** @typedef {{ balance: number }} Account */
+
 app.post("/accounts/:id/deposits", async (request, response) => {
-  const amount = request.body?.amount;
-  if (!Number.isSafeInteger(amount) || amount < 1) throw new RangeError("amount must be a whole number from 1");
-  /** @param {{ balance: number } | null} account */
+  const amount = amountIn(request.body);
+  /** @param {Account | null} account */
   const deposit = (account) => ({ balance: (account?.balance ?? 0) + amount });
   const { value } = await withResource(locker, client, nameOf(request.params.id), deposit);
+  response.status(201).json(value);
+});
+
+app.post("/transfers", async (request, response) => {
+  const amount = amountIn(request.body);
+  const names = [nameOf(request.body.from), nameOf(request.body.to)];
+  /** @type {(accounts: readonly (Account | null)[]) => [Account, Account]} */
+  const move = ([source, target]) => {
+    const balance = source?.balance ?? 0;
+    if (balance < amount) throw new RangeError(`${names[0]} has only ${balance}`); // Nothing is stored.
+    return [{ balance: balance - amount }, { balance: (target?.balance ?? 0) + amount }];
+  };
+  const { value } = await withResource(locker, client, names, move);
   response.status(201).json(value);
 });
 
@@ -34,9 +49,16 @@ const answerError = (error, _request, response, _next) => {
 };
 app.use(answerError);
 
-/** @param {string} id */
+/** @param {{ amount?: number } | undefined} body */
+function amountIn(body) {
+  const amount = body?.amount ?? 0;
+  if (!Number.isSafeInteger(amount) || amount < 1) throw new RangeError("amount must be a whole number from 1");
+  return amount;
+}
+
+/** @param {unknown} id */
 function nameOf(id) {
-  if (!/^\w{1,64}$/.test(id)) throw new RangeError("an account has a name of letters and digits");
+  if (typeof id !== "string" || !/^\w{1,64}$/.test(id)) throw new RangeError("an account has a name of letters and digits");
   return `accounts/${id}`;
 }
 

@@ -49,6 +49,8 @@ const renamed = new Map([["README.md", "overview.md"]]);
 /** Where the sidebar says something else than the heading of the page. */
 const titles = new Map([["README.md", "Quickstart"]]);
 const LINK = /(!?)\[([^\]]*)\]\(([^)\s]+)\)/g;
+/** Blocks that follow each other and have a label: tabs. */
+const TABS = /(?:^```\w+ \[[^\]]+\]\n[\s\S]*?^```\n\n){2,}/gm;
 const PICTURE = /(src(?:set)?=")([^":]+)"/g;
 
 /**
@@ -134,7 +136,8 @@ function linked(page, text, pages) {
     if (!existsSync(inRoot(at(path)))) throw new Error(`${page}: ${target} does not exist`);
     return label.includes("`") ? label : `\`${label}\``;
   });
-  return shown.replace(PICTURE, (_whole, attribute, path) => `${attribute}./${posix.normalize(path)}"`);
+  const tabbed = shown.replace(TABS, (blocks) => `::: code-group\n\n${blocks}:::\n\n`);
+  return tabbed.replace(PICTURE, (_whole, attribute, path) => `${attribute}./${posix.normalize(path)}"`);
 }
 
 /** @param {string} path @param {string} text */

@@ -17,7 +17,14 @@ const everywhere = `import type { Lease, Locker } from "@palisade/lock"; import 
   declare global { const locker: Locker; const lease: Lease; const pool: Pool; }`;
 
 /** Which no package of this workspace installs. */
-const elsewhere = 'declare module "@opentelemetry/sdk-node" { export class NodeSDK { start(): void } }';
+const elsewhere = `declare module "@opentelemetry/sdk-node" { export class NodeSDK { start(): void } }
+  declare module "bullmq" { export class Worker<T> {
+    constructor(queue: string, work: (job: { data: T }) => Promise<void>, options: object);
+    on(event: "error", listener: (error: Error) => void): this; close(): Promise<void>; } }
+  declare module "pg-boss" { export default class PgBoss {
+    constructor(options: { connectionString: string }); start(): Promise<this>; stop(): Promise<void>;
+    on(event: "error", listener: (error: Error) => void): this; createQueue(name: string): Promise<void>;
+    work<T>(queue: string, work: (jobs: { data: T }[]) => Promise<void>): Promise<string>; } }`;
 
 /** By page, for all of its blocks or for one. */
 const given: Readonly<Record<string, string>> = {
@@ -35,6 +42,8 @@ const given: Readonly<Record<string, string>> = {
   "docs/migrating.md": `${gateway} import type { Redis as Server } from "ioredis";
     declare const redisA: Server, redisB: Server, redisC: Server; declare const id: string; declare const order: object;
     declare function load(id: string): Promise<object>;`,
+  "examples/README.md": `import type PgBoss from "pg-boss"; declare const boss: PgBoss; declare const connection: object;
+    declare function makeReport(id: number | undefined, signal: AbortSignal): Promise<string>;`,
   "packages/lock/README.md": `declare function runDueJobs(token: number): Promise<void>;
     declare const document: unknown;
     declare const store: { write(name: string, value: unknown, options: { token: number; signal: AbortSignal }): Promise<void> };`,
@@ -66,7 +75,7 @@ async function blocks(): Promise<ReadonlyMap<string, string>> {
   ]);
   for (const page of await pages()) {
     const text = await readFile(join(root, page), "utf8");
-    [...text.matchAll(/^```(ts|js|diff)\n([\s\S]*?)^```/gm)].forEach(([, kind, block = ""], index) => {
+    [...text.matchAll(/^```(ts|js|diff)(?: \[.*\])?\n([\s\S]*?)^```/gm)].forEach(([, kind, block = ""], index) => {
       const code = kind === "diff" ? block.replace(/^-.*\n/gm, "").replace(/^[ +]/gm, "") : block;
       const prelude = (given[page] ?? "") + (given[`${page} ${index + 1}`] ?? "");
       modules.set(`${page.replaceAll("/", "-")}-${index + 1}.ts`, `${prelude.replaceAll("\n", " ")}\n${code}\nexport {};\n`);
@@ -138,10 +147,10 @@ test("every block of TypeScript in the documents compiles against the packages",
 test("every example compiles strictly", async () => {
   const files = await readdir(join(root, "examples"), { recursive: true });
   const programs = files.filter((file) => file.endsWith(".js") && !file.includes("node_modules"));
-  expect(programs).toContain("own-tables.js");
+  expect(programs).toContain("pg-boss.js");
   expect(
     await compile(
-      new Map(),
+      new Map([["elsewhere.d.ts", elsewhere]]),
       programs.map((file) => join(root, "examples", file)),
     ),
   ).toBe("");

@@ -10,10 +10,16 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { createGatewayClient } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
+import { Queue } from "bullmq";
 import pg from "pg";
+import PgBoss from "pg-boss";
 
 const locker = createLocker({ nodes: process.env.REDIS_URLS.split(",") });
 const client = createGatewayClient({ url: process.env.GATEWAY_URL });
+const database = new pg.Client({ connectionString: process.env.DATABASE_URL });
+await database.connect();
+await database.query("create table reports (id integer primary key, text text not null)");
+await database.query("select palisade.fence_table('reports', 'reports/', 'id')");
 
 const folder = fileURLToPath(new URL("examples/", import.meta.url));
 
@@ -62,10 +68,12 @@ async function until(condition) {
 // Deposits at the same time all count, and a holder that was paused before them is refused.
 async function accounts() {
   const server = start(["accounts.js"], { env: { PORT: "0" } });
-  const url = `${await server.line()}/accounts/7`;
+  const origin = await server.line();
+  const url = `${origin}/accounts/7`;
   const name = "accounts/7";
-  const deposit = (amount) =>
-    fetch(`${url}/deposits`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ amount }) });
+  const post = (path, body) =>
+    fetch(origin + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const deposit = (amount) => post("/accounts/7/deposits", { amount });
 
   assert.equal((await fetch(url)).status, 404);
   const paused = await pausedLease(name);
@@ -76,35 +84,21 @@ async function accounts() {
   await refusesStale(name, paused.token);
   assert.equal((await client.get(name)).value.balance, 100);
 
+  // Transfers in both directions at the same time: nothing is gained or lost, and a stale write of either is refused.
+  const transfer = async (from, to, amount) => (await post("/transfers", { from, to, amount })).status;
+  const both = await pausedLease([name, "accounts/8"]);
+  const ways = [transfer("7", "8", 40), transfer("8", "7", 10), transfer("7", "8", 20)];
+  assert.deepEqual((await Promise.all(ways)).filter((status) => status !== 201 && status !== 400), []); // 400: 8 had nothing yet.
+  const balances = async () => (await Promise.all([name, "accounts/8"].map((one) => client.get(one)))).map(({ value }) => value.balance);
+  const [seven, eight] = await balances();
+  assert.equal(seven + eight, 100);
+  assert.equal(await transfer("7", "8", seven + 1), 400);
+  for (const one of [name, "accounts/8"]) await refusesStale(one, both.token);
+  assert.deepEqual(await balances(), [seven, eight]);
+
   server.child.kill("SIGTERM");
   assert.equal((await server.ended).code, 0);
-  return "20 deposits at once make 100; a stale write is refused";
-}
-
-// A withdrawal under a lease; then a transaction of an older holder is refused, and so is one without any.
-async function ownTables() {
-  const id = 1_000;
-  const resource = `accounts/${id}`;
-  const database = new pg.Client({ connectionString: process.env.DATABASE_URL });
-  await database.connect();
-  await database.query("create table if not exists accounts (id integer primary key, balance integer not null)");
-  await database.query("select palisade.fence_table('accounts', 'accounts/', 'id')");
-  const under = (token, statement) => database.query(`begin; select palisade.guard('${resource}', ${token}); ${statement}; commit`);
-  await locker.using(resource, ({ token }) => under(token, `insert into accounts values (${id}, 100)`));
-
-  const paused = await pausedLease(resource);
-  assert.equal(await run(["own-tables.js", String(id), "30"]), "done\n");
-  const overdrawn = await start(["own-tables.js", String(id), "71"]).ended;
-  assert.deepEqual([overdrawn.code, overdrawn.output], [1, `account ${id} does not have 71\n`]);
-
-  const update = `update accounts set balance = 0 where id = ${id}`;
-  await assert.rejects(under(paused.token, update), { code: "PLS01" });
-  await database.query("rollback");
-  await assert.rejects(database.query(update), { code: "PLS03" });
-  const { rows } = await database.query(`select balance from accounts where id = ${id}`);
-  assert.deepEqual(rows, [{ balance: 70 }]);
-  await database.end();
-  return "a withdrawal under a lease; older holders get PLS01, writers without a guard PLS03";
+  return "20 deposits at once make 100, transfers lose nothing; stale writes are refused";
 }
 
 // Two cells: the stack of this run, and another with a namespace, a database and a gateway of its
@@ -118,8 +112,6 @@ async function cells() {
       });
     });
 
-  const database = new pg.Client({ connectionString: process.env.DATABASE_URL });
-  await database.connect();
   await database.query("create database cell_b encoding 'UTF8' template template0");
   const databaseUrl = new URL(process.env.DATABASE_URL);
   databaseUrl.pathname = "/cell_b";
@@ -153,7 +145,6 @@ async function cells() {
   } finally {
     gateway.kill("SIGTERM");
     await ended;
-    await database.end();
   }
   return "a resource moves to another cell; its stale writer is refused in both";
 }
@@ -189,38 +180,47 @@ async function cronOnce() {
   return "one of five ran it; a paused run is not stored";
 }
 
-// A worker finishes a job under its own lease. One that is paused in the middle is refused when it
-// wakes up.
-async function jobWorker() {
-  const put = (name, job) => locker.using(name, (lease) => client.put(name, job, { lease }));
-  const numbers = Array.from({ length: 1_000 }, (_, index) => index);
+// A job of a queue is begun by one worker, which is stopped, and given to another, which stores the
+// report. The first wakes up: it stores nothing, and the token that it had is refused by the table.
+async function twice({ program, id, give, env = {} }) {
+  const resource = `reports/${id}`;
+  const worker = (workMs) => start([program], { env: { ...env, TTL_MS: "1000", WORK_MS: workMs } });
+  const first = worker("3000");
+  await give();
+  assert.equal(await first.line(), `report ${id} begins`);
+  first.child.kill("SIGSTOP");
+  const { token } = await locker.inspect(resource);
+  const second = worker("0");
+  assert.equal(await second.line(), `report ${id} begins`);
+  assert.equal(await second.line(), `report ${id} is stored`);
+  first.child.kill("SIGCONT");
+  assert.match(await first.line(), new RegExp(`^report ${id} is not stored: FencedTransactionError: the lease of ${resource} .* is over`));
+  for (const { child } of [first, second]) child.kill("SIGTERM");
+  await Promise.all([first.ended, second.ended]);
+  const late = `begin; select palisade.guard('${resource}', ${token}); update reports set text = 'late' where id = ${id}; commit`;
+  await assert.rejects(database.query(late), { code: "PLS01" });
+  await database.query("rollback");
+  const { rows } = await database.query(`select text from reports where id = ${id}`);
+  assert.deepEqual(rows, [{ text: `made by ${second.child.pid}` }]);
+}
 
-  await put("jobs/short", { numbers: [1, 2, 3, 4] });
-  await run(["job-worker.js", "short"]);
-  assert.deepEqual((await client.get("jobs/short")).value, { numbers: [1, 2, 3, 4], done: 4, sum: 10 });
+async function bullmq() {
+  const env = { QUEUE_URL: process.env.REDIS_URLS.split(",")[0], STALLED_MS: "1000" };
+  const queue = new Queue("reports", { connection: { url: env.QUEUE_URL } });
+  await twice({ program: "bullmq.js", id: 1, give: () => queue.add("report", { id: 1 }), env });
+  await queue.close();
+  return "a stalled job runs twice; the first run stores nothing";
+}
 
-  await put("jobs/long", { numbers });
-  // The worker has to start within the lease, also on a busy machine.
-  const worker = start(["job-worker.js", "long"], { env: { TTL_MS: "6000" } });
-  const [, pid, token] = /^worker (\d+) has the lease with token (\d+)$/.exec(await worker.line());
-  assert.match((await worker.line()) ?? (await worker.ended).output, /^step 1 of 1000$/);
-  process.kill(Number(pid), "SIGSTOP");
-  try {
-    const newer = await locker.acquire("jobs/long", { waitMs: 30_000 });
-    const sealed = await client.seal("jobs/long", { lease: newer });
-    assert.ok(sealed.value.done >= 1 && sealed.value.done < numbers.length, JSON.stringify(sealed.value.done));
-    const stored = await client.put("jobs/long", { ...sealed.value, by: "the newer worker" }, { lease: newer });
-    assert.ok(stored.ok, JSON.stringify(stored));
-    await newer.release();
-  } finally {
-    process.kill(Number(pid), "SIGCONT");
-  }
-  const { code, output } = await worker.ended;
-  assert.equal(code, 1, output);
-  assert.match(output, /was not stored: (lease_lost|fencing_token_stale)/);
-  await refusesStale("jobs/long", Number(token));
-  assert.equal((await client.get("jobs/long")).value.by, "the newer worker");
-  return "the worker finishes the job; a paused one is refused";
+async function pgBoss() {
+  // It looks for expired jobs every second.
+  const boss = new PgBoss({ connectionString: process.env.DATABASE_URL, maintenanceIntervalSeconds: 1 });
+  boss.on("error", (error) => console.error(error.message));
+  await boss.start();
+  await boss.createQueue("reports");
+  await twice({ program: "pg-boss.js", id: 2, give: () => boss.send("reports", { id: 2 }, { expireInSeconds: 2, retryLimit: 2 }) });
+  await boss.stop();
+  return "an expired job runs twice; the first run stores nothing";
 }
 
 // Each program under a lease, and then with the token of an older one. A language whose
@@ -246,9 +246,7 @@ async function otherLanguages() {
   }
 
   async function withdraws() {
-    const database = new pg.Client({ connectionString: process.env.DATABASE_URL });
-    await database.connect();
-    await database.query("create table if not exists accounts (id integer primary key, balance integer not null)");
+    await database.query("create table accounts (id integer primary key, balance integer not null)");
     await database.query("select palisade.fence_table('accounts', 'accounts/', 'id')");
     await locker.using("accounts/2000", async ({ token }) => {
       await database.query(`begin; select palisade.guard('accounts/2000', ${token}); insert into accounts values (2000, 100); commit`);
@@ -262,8 +260,8 @@ async function otherLanguages() {
     assert.notEqual(late.code, 0);
     assert.match(late.output, /is stale|fence/);
     const { rows } = await database.query("select balance from accounts where id = 2000");
+    await assert.rejects(database.query("update accounts set balance = 0"), { code: "PLS03" });
     assert.deepEqual(rows, [{ balance: 90 }]);
-    await database.end();
     said.push("SQL withdraws, and is refused when stale");
   }
 
@@ -276,35 +274,14 @@ async function otherLanguages() {
   return said.join("; ");
 }
 
-// Transfers in both directions at the same time: nothing is gained or lost.
-async function transfer() {
-  const names = ["accounts/alice", "accounts/bob"];
-  const balances = async () => (await Promise.all(names.map((name) => client.get(name)))).map(({ value }) => value.balance);
-  for (const name of names) await locker.using(name, (lease) => client.put(name, { balance: 100 }, { lease }));
-
-  const paused = await pausedLease(names);
-  const ways = [
-    ["alice", "bob", "30"],
-    ["bob", "alice", "10"],
-  ];
-  await Promise.all([...ways, ...ways].map((way) => run(["transfer.js", ...way])));
-  assert.deepEqual(await balances(), [60, 140]);
-  const overdrawn = await start(["transfer.js", "alice", "bob", "61"]).ended;
-  assert.deepEqual([overdrawn.code, overdrawn.output], [1, "alice has only 60\n"]);
-  for (const name of names) await refusesStale(name, paused.token);
-  assert.deepEqual(await balances(), [60, 140]);
-  return "four transfers at once lose nothing; a stale write of either account is refused";
-}
-
 const checks = {
   accounts,
-  cells,
+  bullmq,
+  "pg-boss": pgBoss,
   "cron-once": cronOnce,
-  "job-worker": jobWorker,
   "other-languages": otherLanguages,
-  "own-tables": ownTables,
-  transfer,
+  cells,
 };
 
 for (const [name, check] of Object.entries(checks)) console.log(`  ${name.padEnd(20)} ${await check()}`);
-await locker.close();
+await Promise.all([locker.close(), database.end()]);
