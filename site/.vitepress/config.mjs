@@ -18,7 +18,7 @@ export default defineConfig({
   cacheDir: ".build/cache",
   rewrites: (path) => path.replace(/README\.md$/, "index.md"),
   lastUpdated: false,
-  markdown: { config: fitted },
+  markdown: { config: fitted, anchor: { slugify } },
   themeConfig: {
     logo: "/icon.svg",
     sidebar,
@@ -43,4 +43,13 @@ function fitted(markdown) {
     const columns = Math.max(...content.split("\n").map((line) => line.length));
     return isAligned ? fence(...args).replace("<div ", `<div style="--columns: ${columns}" `) : fence(...args);
   };
+}
+
+/** As GitHub does, so that one link leads to a place of a page on both. */
+function slugify(heading) {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .replaceAll(/\s/g, "-");
 }

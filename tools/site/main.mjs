@@ -1,11 +1,12 @@
 // `npm run site [-- --out DIR | -- --pages]`: builds the documentation as a site, from the
-// repository's own pages and the comments of what the packages export, and checks every link of the
-// result; or writes the pages of the repository that are made of other sources.
+// repository's own pages and the comments of what the packages export, checks every link of the
+// result, and what its search finds first; or writes the pages of the repository that are made of other sources.
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { inRoot, perform, readArguments, succeed } from "../run.mjs";
 import { deadLinks } from "./dead-links.mjs";
+import { badHits } from "./first-hits.mjs";
 import { errorsPage, settingsPage } from "./reference-pages.mjs";
 import { beginningWith, stagePages } from "./stage.mjs";
 
@@ -30,12 +31,15 @@ await perform(async () => {
   writeFileSync(join(build, "sidebar.json"), JSON.stringify(stagePages(join(build, "pages"))));
   for (const [name, [entry = "", first = ""]] of Object.entries(entries)) await describe(name, entry, first);
   await node("vitepress/bin/vitepress.js", "build", ".");
-  const dead = deadLinks(join(build, "dist"));
-  for (const link of dead) console.error(`dead link: ${link}`);
+  const faults = [
+    ...deadLinks(join(build, "dist")).map((link) => `dead link: ${link}`),
+    ...(await badHits(join(build, "dist"), process.env.SITE_BASE ?? "/")).map((hit) => `search: ${hit}`),
+  ];
+  for (const fault of faults) console.error(fault);
   const out = values.out === undefined ? join(build, "dist") : resolve(values.out);
   if (values.out !== undefined) cpSync(join(build, "dist"), out, { recursive: true });
-  console.log(`${out}${dead.length === 0 ? "" : `: ${dead.length} dead links`}`);
-  return dead.length === 0 ? 0 : 1;
+  console.log(`${out}${faults.length === 0 ? "" : `: ${faults.length} faults`}`);
+  return faults.length === 0 ? 0 : 1;
 });
 
 /** Writes the pages of the repository that are made of other sources. */

@@ -88,7 +88,10 @@ async function accounts() {
   const transfer = async (from, to, amount) => (await post("/transfers", { from, to, amount })).status;
   const both = await pausedLease([name, "accounts/8"]);
   const ways = [transfer("7", "8", 40), transfer("8", "7", 10), transfer("7", "8", 20)];
-  assert.deepEqual((await Promise.all(ways)).filter((status) => status !== 201 && status !== 400), []); // 400: 8 had nothing yet.
+  assert.deepEqual(
+    (await Promise.all(ways)).filter((status) => status !== 201 && status !== 400),
+    [],
+  ); // 400: 8 had nothing yet.
   const balances = async () => (await Promise.all([name, "accounts/8"].map((one) => client.get(one)))).map(({ value }) => value.balance);
   const [seven, eight] = await balances();
   assert.equal(seven + eight, 100);
