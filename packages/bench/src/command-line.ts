@@ -14,6 +14,8 @@ export interface Asked {
   readonly beside: string | undefined;
   readonly json: string | undefined;
   readonly write: boolean;
+  /** Beside other work: a thread that takes a core. */
+  readonly busy: boolean;
   /** Results of an earlier run, shown instead of measuring. */
   readonly from: string | undefined;
 }
@@ -27,7 +29,7 @@ export function readCommandLine(args: readonly string[], known: readonly Part[])
   const { values, positionals } = readArguments({
     args: [...args],
     allowPositionals: true,
-    options: { json: text, from: text, beside: text, rounds: text, seconds: text, write: flag, help: flag },
+    options: { json: text, from: text, beside: text, rounds: text, seconds: text, write: flag, busy: flag, help: flag },
   });
   if (values.help === true) return undefined;
   const { scope, parts } = readParts(positionals, known);
@@ -43,6 +45,7 @@ export function readCommandLine(args: readonly string[], known: readonly Part[])
     json,
     from,
     write: values.write === true,
+    busy: values.busy === true,
     leftOut: known.map(({ name }) => name).filter((name) => !parts.includes(name)),
     rounds: numberOf("--rounds", values.rounds, { least: 1, most: 1_000 }),
     seconds: numberOf("--seconds", values.seconds, { least: 0.001, most: 3_600, isWhole: false }),
@@ -75,6 +78,7 @@ export function usage(known: readonly Part[]): string {
   --write            docs/performance.md and its results
   --from FILE        no measurement: the results of an earlier run
   --beside DIR       the lock and the gateway of another built checkout take part as well
+  --busy             one core is taken all the while
   --rounds N         instead of those of the scope
   --seconds S        of one round of one contestant
 

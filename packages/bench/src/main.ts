@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus, loadavg, release, totalmem, type } from "node:os";
+import { Worker } from "node:worker_threads";
 import { Closers } from "@palisade/testkit";
 import { type Asked, readCommandLine, usage } from "./command-line.js";
 import { gatewayParts } from "./gateway/parts.js";
@@ -48,6 +49,10 @@ async function measure(asked: Asked): Promise<Report> {
     },
     use: (one) => closers.use(one),
   };
+  if (asked.busy) {
+    const spinning = new Worker("for (;;);", { eval: true });
+    closers.use({ [Symbol.asyncDispose]: async () => void (await spinning.terminate()) });
+  }
   for (const part of parts) if (asked.parts.includes(part.name)) await part.run(context);
   return {
     format: 1,

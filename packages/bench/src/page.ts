@@ -96,7 +96,10 @@ function rows(titles: readonly string[], body: readonly (readonly string[])[]): 
 const LOCK = "@palisade/lock";
 const GATEWAY = "@palisade/gateway";
 const EXPRESS = "Express 5 + pg";
+const CYCLE = "withResource";
+const PUT = "client.put";
 const FASTIFY = "Fastify 5 + pg";
+const BY_HAND = "redlock 5, Express 5 + pg";
 const PIPELINED = ", auto-pipelining";
 
 type Results = ReadonlyMap<string, Result>;
@@ -166,6 +169,7 @@ const goals: readonly Goal[] = [
     againstBestPeer("256-at-once", "perSecond", (row) => !isPipelined(row)),
   ],
   ["256 at once, rate × best peer with auto-pipelining", "≥ 3 ×", againstBestPeer("256-at-once", "perSecond", isPipelined)],
+  ["one node stopped, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node stopped", 1)],
   ["one node dead, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node dead", 1)],
   ["one node slow, one at a time: p50 × all well", "≤ 1.05 ×", faulty("one node slow", 1)],
   ["one node dead, 64 at once: rate of all well × this", "≤ 1.10 ×", faulty("one node dead", 64)],
@@ -173,6 +177,13 @@ const goals: readonly Goal[] = [
   ["hand-over p50, worst of 2, 4 and 16 processes", "≤ 2 000 µs", crowds("p50Us")],
   ["longest wait × fair share, worst of 2, 4 and 16 processes", "≤ 3 ×", crowds("fairShares")],
   ["commands per hand-over and node, worst of 2, 4 and 16 processes", "≤ 4.3", crowds("commands")],
+  [
+    "16 callers of one process on one lock: the nodes' time × one caller",
+    "≤ 2 ×",
+    ratio("hot-local", "redisUs", [LOCK, `${LOCK}, one caller`]),
+  ],
+  ["the whole cycle, 16 at once: rate × redlock 5, Express and pg by hand", "≥ 0.90 ×", ratio("cycle/16", "perSecond", [CYCLE, BY_HAND])],
+  ["client.put, processor time of the client × bare node:http", "≤ 2 ×", ratio("client-put/1", "clientUs", [PUT, "node:http"])],
   ["1 000 idle waiters, client and nodes together", "≤ 5 % of a core", coresOfWaiters],
   ["fenced PUT over 64 connections, rate × Express", "≥ 3 ×", ratio("puts/64", "perSecond", [GATEWAY, EXPRESS])],
   ["fenced PUT over 64 connections, rate × Fastify", "≥ 1.50 ×", ratio("puts/64", "perSecond", [GATEWAY, FASTIFY])],
@@ -218,7 +229,7 @@ const nameOf = ({ name, kind }: Row): string => (kind === "bound" ? `${name} (a 
 /** Rows of a table: what is measured, who is better, by how much. */
 export function lossRows(results: readonly Result[]): readonly (readonly string[])[] {
   return results.flatMap((result) => {
-    const own = result.rows.find(({ name }) => name === LOCK || name === GATEWAY);
+    const own = result.rows.find(({ name }) => [LOCK, GATEWAY, CYCLE, PUT].includes(name));
     if (own === undefined || result.compared === undefined) return [];
     const { compared } = result;
     return result.rows

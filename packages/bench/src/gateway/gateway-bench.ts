@@ -148,10 +148,10 @@ export class GatewayBench implements AsyncDisposable {
   }
 
   /** One that the caller stops. */
-  async open(key: StyleKey): Promise<ComparedServer> {
+  async open(key: StyleKey, more: Readonly<Record<string, string>> = {}): Promise<ComparedServer> {
     const { url: databaseUrl } = await this.postgres.createDatabase();
     const style: Style = styles[key];
-    return { ...style, databaseUrl, ...(await this.#start(key, databaseUrl)) };
+    return { ...style, databaseUrl, ...(await this.#start(key, { ...more, DATABASE_URL: databaseUrl })) };
   }
 
   contestant(server: ComparedServer, { connections, requests, suffix = "" }: HttpLoad): Contestant {
@@ -191,12 +191,12 @@ export class GatewayBench implements AsyncDisposable {
     return Number(rows[0]?.bytes);
   }
 
-  #start(key: StyleKey, databaseUrl: string): Promise<ServerProcess> {
+  #start(key: StyleKey, more: Readonly<Record<string, string>>): Promise<ServerProcess> {
     const { name, env }: Style = styles[key];
     const isBefore = key === "before" && this.#beside !== undefined;
     const gateway = isBefore ? join(this.#beside, "packages", "gateway", "dist", "main.js") : gatewayProgram;
     const program = env === undefined ? gateway : fileURLToPath(new URL("plain-server.js", import.meta.url));
-    const settings = { ...env, DATABASE_URL: databaseUrl, POOL_SIZE, PALISADE_POOL_SIZE: POOL_SIZE };
+    const settings = { ...env, ...more, POOL_SIZE, PALISADE_POOL_SIZE: POOL_SIZE };
     const started = startServer(name, program, settings);
     // An older checkout wants no credentials unasked, and does not know the word for it.
     return isBefore ? started.catch(() => startServer(name, program, { ...settings, PALISADE_API_KEYS: "" })) : started;

@@ -3,6 +3,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { CitusCluster, connectTo, gatewayProgram } from "@palisade/testkit";
+import type { Names } from "../lock/client.js";
+import { LockBench } from "../lock/lock-bench.js";
 import type { Contestant, Effort, Plan, Round } from "../measure/comparison.js";
 import type { Context, Part, Scope } from "../measure/part.js";
 import { shown } from "../measure/results.js";
@@ -174,6 +176,63 @@ const transactions: Row = {
   },
 };
 
+interface Shape {
+  readonly id: string;
+  readonly title: string;
+  readonly atOnce: number;
+  readonly names: Names;
+}
+
+const shapes = (id: string, title: string, sizes: readonly number[]): readonly Shape[] =>
+  sizes.map((atOnce) => ({ id: `${id}/${atOnce}`, title: `${title}, ${atOnce === 1 ? "one" : atOnce} at once`, atOnce, names: "reused" }));
+
+/** What one process does with a client of the gateway, or by hand: by the library that does it, the server that it asks. */
+const asClients =
+  (remark: string, rows: readonly Shape[], entrants: readonly (readonly [library: string, server: StyleKey])[]): Measure =>
+  async (bench, context) => {
+    await using nodes = await LockBench.start(context, { nodes: 3 });
+    const urls = nodes.fleet.nodes.map(({ directUrl }) => directUrl).join();
+    const all: { readonly key: string; readonly as: string; readonly name: string; readonly server: ComparedServer }[] = [];
+    for (const [key, style] of entrants) {
+      const server = await bench.open(style, style === "palisade" ? { PALISADE_REDIS_URLS: urls } : {});
+      context.use({ [Symbol.asyncDispose]: async () => void (await server.stop()) });
+      all.push({ key, as: key, name: "", server });
+      if (style === "palisade" && context.beside !== undefined) all.push({ key, as: `${key}-before`, name: " beside it", server });
+    }
+    for (const { id, title, atOnce, names } of rows) {
+      context.progress.begin(title);
+      const contestants: Contestant[] = [];
+      for (const { key, as, name, server } of all) {
+        const own = nodes.processes(1);
+        const from = as === key ? {} : { from: context.beside ?? "" };
+        await nodes.open(own, key, { as, server: server.url, ...from });
+        const load = (seconds: number) => own[0]?.ask<Round>({ kind: "load", key: as, seconds, atOnce, names }) as Promise<Round>;
+        const contestant = nodes.contestant(key, own, load);
+        const processes = { ...contestant.processes, server: () => [server.pid], postgres: () => pidsOf(bench.postgres) };
+        contestants.push({ ...contestant, name: `${contestant.name}${name}`, processes });
+      }
+      const compared = atOnce === 1 ? "p50Us" : "perSecond";
+      await context.compare({ id, title, remark, effort: context.effort(EFFORT), contestants, compared, reference: "best peer" });
+    }
+  };
+
+const cycles = asClients(
+  `lock, read, write ${bytes} bytes, release; three masters, which the gateway asks as well, commits on disk`,
+  [
+    ...shapes("cycle", "The whole cycle", [1, 16, 64]),
+    { id: "cycle/hot", title: "The whole cycle, 16 at once on one resource", atOnce: 16, names: "hot" },
+  ],
+  [
+    ["cycle", "palisade"],
+    ["cycleByHand", "express"],
+  ],
+);
+
+const clients = asClients(`the same PUT of ${bytes} bytes to the gateway`, shapes("client-put", "PUT through the client", [1, 16]), [
+  ["clientPut", "palisade"],
+  ["barePut", "palisade"],
+]);
+
 /** What an operation costs as the table grows: PUTs and GETs of random resources in tables of so many. */
 const growing =
   (part: string, counts: readonly number[]): Measure =>
@@ -277,6 +336,12 @@ export const gatewayParts: readonly Part[] = [
   part("hot-key", ["quick", "PUTs of one resource"], measured([hotKey])),
   part("refusals", ["quick", "what a refused write costs, beside an accepted one; its bytes in the log"], measured([refusals])),
   part("transactions", ["quick", ofTransactions], measured([transactions])),
+  part(
+    "cycle",
+    ["usual", "withResource, one, 16 and 64 at once and on one resource, beside redlock 5 with Express and pg by hand"],
+    cycles,
+  ),
+  part("client-put", ["usual", "client.put beside bare node:http: processor time of the client"], clients),
   part("sizes", ["usual", "PUTs of 0.1, 1, 10 and 100 kB"], measured(sizes)),
   part("table-size", ["usual", "PUT and GET among 10³ to 10⁶ resources"], growing("table-size", [1_000, 10_000, 100_000, 1_000_000])),
   part("largest-table", ["all", "PUT and GET among 10³ and 10⁷ resources"], growing("largest-table", [1_000, 10_000_000])),

@@ -1,7 +1,5 @@
 // A process that uses one lock library, as the benchmark asks it to. A program of its own.
-import { subscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import { channelNames } from "@palisade/lock";
 import { answerParent } from "@palisade/testkit";
 import type { Round } from "../measure/comparison.js";
 import { nowUs } from "../measure/cpu.js";
@@ -20,8 +18,6 @@ export type Ask =
   | Open
   /** Acquires and releases what nobody else wants. */
   | { readonly kind: "load"; readonly key: string; readonly seconds: number; readonly atOnce: number; readonly names: Names }
-  /** The same, and the share of leases that took a second round. */
-  | { readonly kind: "watch"; readonly key: string; readonly seconds: number; readonly atOnce: number; readonly names: Names }
   /** Acquires and releases what others want, too. */
   | Contend
   /** Each of its lockers asks once, one after the other, and gives back at once what it is given. */
@@ -96,7 +92,7 @@ async function until(us: number): Promise<void> {
   await sleep(Math.max(0, (us - nowUs()) / 1_000));
 }
 
-async function load({ key, seconds, atOnce, names: kind }: Extract<Ask, { kind: "load" | "watch" }>): Promise<Round> {
+async function load({ key, seconds, atOnce, names: kind }: Extract<Ask, { kind: "load" }>): Promise<Round> {
   const lock = lockOf(key);
   const latenciesUs: number[] = [];
   const startedAt = performance.now();
@@ -116,17 +112,6 @@ async function load({ key, seconds, atOnce, names: kind }: Extract<Ask, { kind: 
   };
   await Promise.all(Array.from({ length: atOnce }, (_, index) => caller(`bench/${key}/${process.pid}/${kind === "hot" ? 0 : index}`)));
   return { operations: latenciesUs.length, seconds: (performance.now() - startedAt) / 1_000, latenciesUs };
-}
-
-async function watch(ask: Extract<Ask, { kind: "watch" }>): Promise<number> {
-  let [won, second] = [0, 0];
-  subscribe(channelNames.attempt, (event) => {
-    const { outcome, rounds } = event as { readonly outcome: string; readonly rounds: number };
-    if (outcome === "won") won += 1;
-    if (outcome === "won" && rounds > 1) second += 1;
-  });
-  await load(ask);
-  return second / Math.max(1, won);
 }
 
 async function contend({ key, wants, fromUs, untilUs, holdMs }: Contend): Promise<readonly Turn[]> {
@@ -189,7 +174,6 @@ async function acquiredUs(key: string, resource: string): Promise<number> {
 answerParent<Ask>(async (ask) => {
   if (ask.kind === "open") await open(ask);
   else if (ask.kind === "load") return load(ask);
-  else if (ask.kind === "watch") return watch(ask);
   else if (ask.kind === "contend") return contend(ask);
   else if (ask.kind === "line") return line(ask);
   else if (ask.kind === "hold") await hold(ask.key, ask.resources);

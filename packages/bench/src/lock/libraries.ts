@@ -2,9 +2,11 @@
 // and the other Redlock libraries, each used as its own documentation shows, with its own defaults where a row does not
 // name another setting. Their types are not used, because some of them name another major of ioredis.
 import { randomBytes } from "node:crypto";
+import { Agent, request } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { createGatewayClient, withResource } from "@palisade/client";
 import { createLocker } from "@palisade/lock";
 import { Redis } from "ioredis";
 import type { Kind } from "../measure/results.js";
@@ -29,6 +31,8 @@ export interface Settings {
   readonly retryMs?: number;
   /** Of Palisade: another built checkout, to be compared with this one. */
   readonly from?: string;
+  /** Of the whole cycle, and of PUTs alone: the server that is written to. */
+  readonly server?: string;
 }
 
 export interface Library {
@@ -221,6 +225,96 @@ const semaphore = peer("redis-semaphore 5.8", "SET NX and EVALSHA to each node, 
 
 const peers = { redlock5, sesamecare, universal, semaphore } as const;
 
+// The cycle of a user, in the place of acquire: take the lock, read, write, give it back. And the write alone.
+
+const order = { status: "paid", total: 4_200, currency: "EUR", lines: Array.from({ length: 5 }, (_, i) => ({ sku: `A-${i}`, count: i })) };
+const done: Held = { release: async () => {} };
+const agent = new Agent({ keepAlive: true });
+
+/** As one writes it by hand: the status and the body of the answer. */
+function exchange(server: string, path: string, body?: string): Promise<unknown> {
+  const { hostname: host, port } = new URL(server);
+  const headers =
+    body === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body), "fencing-token": "7" };
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      { agent, host, port, method: body === undefined ? "GET" : "PUT", path: `/v1/resources/orders/${path.replaceAll("/", "-")}`, headers },
+      (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (part: string) => (text += part));
+        answer.on("end", () => resolve(JSON.parse(text)));
+      },
+    );
+    sent.on("error", reject).end(body);
+  });
+}
+
+async function cycleOf(urls: readonly string[], { from, server = "", ttlMs }: Settings) {
+  const [create, { createGatewayClient: open, withResource: cycle }] =
+    from === undefined ? [createLocker, { createGatewayClient, withResource }] : [await createLockerOf(from), await clientOf(from)];
+  const locker = create({ nodes: urls, ttlMs });
+  await locker.ready();
+  return { locker, client: open({ url: server }), cycle };
+}
+
+const cycle: Library = {
+  name: "withResource",
+  kind: "ours",
+  does: "lock with a token, seal and read, write under the token, release",
+  async open(urls, settings) {
+    const { locker, client, cycle } = await cycleOf(urls, settings);
+    return {
+      async acquire(resource) {
+        await cycle(locker, client, String(resource), () => order);
+        return done;
+      },
+      close: () => locker.close(),
+    };
+  },
+};
+
+const cycleByHand = peer("redlock 5, Express 5 + pg", "lock without a token, GET, PUT over node:http, release", (clients, settings) => {
+  const Redlock = require("redlock").default as new (clients: readonly Redis[], settings: object) => AcquireStyle;
+  const redlock = new Redlock(clients, patient({ ...settings, retryMs: FAST_RETRY_MS }));
+  redlock.on("error", () => {});
+  return async (resource) => {
+    const lock = await redlock.acquire([resource], settings.ttlMs);
+    await exchange(settings.server ?? "", resource);
+    await exchange(settings.server ?? "", resource, JSON.stringify(order));
+    await lock.release();
+    return done;
+  };
+});
+
+const clientPut: Library = {
+  name: "client.put",
+  kind: "ours",
+  does: "checks what it is given, a time limit, tries again, reads the answer",
+  async open(_, { from, server = "" }) {
+    const { createGatewayClient: open } = from === undefined ? { createGatewayClient } : await clientOf(from);
+    const client = open({ url: server });
+    return {
+      async acquire(resource) {
+        const stored = await client.put(String(resource), order, { token: 7 });
+        if (!stored.ok) throw new Error(stored.code);
+        return done;
+      },
+      close: async () => {},
+    };
+  },
+};
+
+const barePut = peer("node:http", "the same PUT by hand, kept alive; the answer is parsed", (_, { server = "" }) => {
+  return async (resource) => {
+    await exchange(server, resource, JSON.stringify(order));
+    return done;
+  };
+});
+
+async function clientOf(checkout: string): Promise<typeof import("@palisade/client")> {
+  return (await import(pathToFileURL(join(checkout, "packages", "client", "dist", "index.js")).href)) as typeof import("@palisade/client");
+}
+
 interface Entrant {
   readonly name: string;
   readonly library: Library;
@@ -232,7 +326,7 @@ interface Entrant {
 const pipelined = { autoPipelining: true } as const;
 const FAST_RETRY_MS = 10;
 
-const plain = { floor, palisade, before: palisade, ...peers } as const;
+const plain = { floor, palisade, before: palisade, ...peers, cycle, cycleByHand, clientPut, barePut } as const;
 
 const entrants: Readonly<Record<string, Entrant>> = {
   ...Object.fromEntries(Object.entries(plain).map(([key, library]) => [key, { name: library.name, library, settings: {} }])),

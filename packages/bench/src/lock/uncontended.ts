@@ -3,7 +3,6 @@
 import type { RedisFleet } from "@palisade/testkit";
 import { type Contestant, type Effort, type Plan, type Round, together } from "../measure/comparison.js";
 import type { Context, Part } from "../measure/part.js";
-import { type Column, median } from "../measure/results.js";
 import type { Names } from "./client.js";
 import { LockBench, type LockProcess, withBefore } from "./lock-bench.js";
 
@@ -59,7 +58,7 @@ const what: Readonly<Record<string, string>> = {
   "one-at-a-time":
     "acquire + release: Palisade, the least that any lock over N masters has to do (the floor), four other Redlock libraries",
   "fresh-names": "the same with names that were never locked before",
-  processes: "2 and 4 processes side by side, and how many leases took a second round",
+  processes: "2 and 4 processes side by side",
   "hot-local": "16 callers of one process that want one lock over and over, beside one caller: what the nodes do for each",
   nodes: "1, 3 and 7 nodes",
 };
@@ -105,16 +104,7 @@ function planOf(shape: Shape, contestants: readonly Contestant[], context: Conte
     effort: context.effort(id === "one-at-a-time" || id === "fresh-names" ? FINE : EFFORT),
     contestants,
     ...(atOnce === 1 ? { compared: "p50Us" } : { compared: "perSecond", reference: "best peer" }),
-    columns: watchesRounds(shape) ? [secondRounds] : [],
   };
-}
-
-const secondRounds: Column = { key: "secondRounds", title: "second rounds %", digits: 1 };
-const WATCH_SECONDS = 1;
-
-/** Whether the nodes may disagree about the token of a grant. */
-function watchesRounds({ names = "reused", processes = 1 }: Shape): boolean {
-  return names === "fresh" || processes > 1;
 }
 
 function contestant(bench: LockBench, key: string, { own, shape }: { own: readonly LockProcess[]; shape: Shape }): Contestant {
@@ -122,30 +112,23 @@ function contestant(bench: LockBench, key: string, { own, shape }: { own: readon
   const ask = { key, atOnce, names };
   const load = async (seconds: number): Promise<Round> =>
     together(await Promise.all(own.map((one) => one.ask<Round>({ kind: "load", seconds, ...ask }))));
-  const contestant = bench.contestant(key, own, load);
-  if (contestant.kind !== "ours" || !watchesRounds(shape)) return contestant;
-  return {
-    ...contestant,
-    async after() {
-      const shares = await Promise.all(own.map((one) => one.ask<number>({ kind: "watch", seconds: WATCH_SECONDS, ...ask })));
-      return { secondRounds: 100 * median(shares) };
-    },
-  };
+  return bench.contestant(key, own, load);
 }
 
-// What one dead and one slow node cost: the same libraries on three fleets, of which one is well.
+// What one dead, one stopped and one slow node cost: the same libraries on four fleets, of which one is well.
 
 const SLOW_MS = 50;
 
 const conditions = {
   "all nodes well": async () => {},
+  "one node stopped": (fleet: RedisFleet) => fleet.node("n5").pause(),
   "one node dead": (fleet: RedisFleet) => fleet.node("n5").kill(),
   "one node slow": async (fleet: RedisFleet) => fleet.node("n5").slow(SLOW_MS),
 } as const;
 
 export const faultyNodesPart: Part = {
   name: "faulty-nodes",
-  what: "one node of five dead, and one slow, beside a fleet that is well",
+  what: "one node of five dead, stopped or slow, beside a fleet that is well",
   from: "usual",
   async run(context) {
     for (const atOnce of [1, 64]) await measureFaulty(atOnce, context);
@@ -153,7 +136,7 @@ export const faultyNodesPart: Part = {
 };
 
 async function measureFaulty(atOnce: number, context: Context): Promise<void> {
-  const title = `One node of five dead or slow, ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`;
+  const title = `One node of five dead, stopped or slow, ${atOnce === 1 ? "one at a time" : `${atOnce} at once`}`;
   context.progress.begin(title);
   const keys = withBefore(["palisade", atOnce === 1 ? "floor" : "floor+", atOnce === 1 ? "redlock5" : "redlock5+"], context);
   const benches: LockBench[] = [];
