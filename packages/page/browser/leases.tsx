@@ -43,7 +43,7 @@ export function Leases({ news, stateAt }: { readonly news: LeasesNews | undefine
     news?.held === undefined
       ? "Asking the nodes…"
       : search === ""
-        ? "Nothing is held now."
+        ? `Nothing ${news.trouble === undefined ? "is held now" : "was held when last seen"}.`
         : "No lease has this in its name or its holder.";
   return (
     <section class="leases" aria-label="Leases">

@@ -111,8 +111,9 @@ function sentence(text: string): string {
 
 function heldWords(leases: LeasesNews | undefined): string {
   if (leases?.held === undefined) return "";
-  if (leases.trouble !== undefined) return `${plural(leases.held, "lease was", "leases were")} held when last seen.`;
-  if (leases.held === 0) return "Nothing is held.";
+  const isOld = leases.trouble !== undefined;
+  if (leases.held === 0) return isOld ? "Nothing was held when last seen." : "Nothing is held.";
+  if (isOld) return `${plural(leases.held, "lease was", "leases were")} held when last seen.`;
   const waits = leases.waiting === 0 ? "" : `, ${plural(leases.waiting, "waits", "wait")} for ${count(leases.contended)} of them`;
   return `${plural(leases.held, "lease is", "leases are")} held${waits}.`;
 }

@@ -1,6 +1,7 @@
 // What cannot be answered, on real nodes and a real gateway: each has a clear answer and an exit
 // code that says which kind it is.
 import { createHash } from "node:crypto";
+import { createGatewayClient } from "@palisade/client";
 import { createGateway, migrate } from "@palisade/gateway";
 import { createLocker } from "@palisade/lock";
 import { test as base, expect } from "@palisade/testkit/vitest";
@@ -44,6 +45,30 @@ test("a credential without the right, or a wrong one, is refused with exit code 
     await gateway.close();
     const gone = await palisade(["fence", "orders/1", "--timeout", "0.5"], { env });
     expect(gone).toMatchObject({ exitCode: 3, errors: expect.stringContaining("could not be reached") });
+  } finally {
+    await gateway.close();
+  }
+});
+
+test("a key that may only seal fences the holder whose lock it takes, and says that the reason is not kept", async ({
+  database,
+  redis,
+}) => {
+  const key = "key-of-one-who-may-seal-all-names-001";
+  const sha256 = createHash("sha256").update(key).digest("hex");
+  const settings = { host: "127.0.0.1", port: 0, adminPort: 0, logLevel: "silent" } as const;
+  const apiKeys = [{ id: "sealer", sha256, scopes: ["read:", "write:", "seal:"] }];
+  const gateway = createGateway({ ...settings, databaseUrl: database.url, apiKeys });
+  await gateway.listen();
+  await using locker = createLocker({ nodes: redis.urls, namespace: redis.namespace, ...patient });
+  try {
+    const { token } = await locker.acquire("jobs/sealed");
+    const lock = { PALISADE_REDIS_URLS: redis.urls.join(","), PALISADE_NAMESPACE: redis.namespace };
+    const env = { ...lock, PALISADE_GATEWAY_URL: gateway.url, PALISADE_API_KEY: key };
+    const released = await palisade(["force-release", "jobs/sealed", "--reason", "x", "--yes"], { env, columns: 100 });
+    expect(released).toMatchObject({ exitCode: 0, output: expect.stringContaining("The key has no admin scope") });
+    const late = await createGatewayClient({ url: gateway.url, apiKey: key }).put("jobs/sealed", {}, { token });
+    expect(late).toMatchObject({ ok: false, code: "fencing_token_stale" });
   } finally {
     await gateway.close();
   }

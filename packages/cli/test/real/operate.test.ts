@@ -1,11 +1,13 @@
 // The program on a real fleet and a real gateway, at an incident: who holds it, take it away, prove
 // that the old holder is fenced.
+import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { createGatewayClient } from "@palisade/client";
 import { createGateway, type Gateway, migrate } from "@palisade/gateway";
 import { createLocker, type Locker } from "@palisade/lock";
 import { startNode } from "@palisade/testkit";
 import { test as base, describe, expect, type SharedRedis } from "@palisade/testkit/vitest";
+import { run } from "#cli/run.js";
 import { palisade } from "../support/terminal.js";
 
 const patient = { ttlMs: 60_000, waitMs: 50_000, nodeTimeoutMs: 5_000 } as const;
@@ -206,6 +208,23 @@ test("M1 nodes shows each member beside its own address, in whichever order and 
   await expect.poll(shown).toBe(members.replace(hosts[1] ?? "", `${hosts[1]} is silent`));
 });
 
+/** The program in this process, on a terminal without colours, until a signal that only it hears. */
+function watchedOn({ columns, env }: { readonly columns: number; readonly env: Readonly<Record<string, string>> }) {
+  const [input, output, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  let text = "";
+  output.on("data", (data: Buffer) => (text = `${text}${data}`.split("\u001b[H\u001b[2J\u001b[3J").at(-1) ?? ""));
+  const terminal = { input, output: Object.assign(output, { isTTY: true, columns }), errors };
+  const before = new Set(process.listeners("SIGTERM"));
+  const ended = run({ ...terminal, args: ["watch", "--every", "0.2", "--no-color"], env });
+  return {
+    text: () => text,
+    end: async () => {
+      for (const listener of process.listeners("SIGTERM")) if (!before.has(listener)) listener("SIGTERM");
+      expect(await ended).toBe(0);
+    },
+  };
+}
+
 test("watch as a program of its own prints each change, lives through a quorum that is lost for a while, and ends by SIGINT", async ({
   fleet,
   onTestFinished,
@@ -217,8 +236,12 @@ test("watch as a program of its own prints each change, lives through a quorum t
   const child = startNode(main, ["watch", "--every", "0.2"], { name: "watch", env: { PALISADE_REDIS_URLS: urls.join(",") } });
   onTestFinished(async () => void (await child.kill()));
   await child.says(new RegExp(`\theld\tw\tworker-7\t${token}$`));
+  const seen = watchedOn({ columns: 80, env: { PALISADE_REDIS_URLS: urls.join(",") } });
+  await expect.poll(seen.text).toMatch(/\d\d:\d\d:\d\d {2}1 held; Ctrl-C ends\n$/);
   await Promise.all(nodes.slice(0, 2).map((node) => node.pause()));
   await child.says(/1 of 3 nodes answered/);
+  await expect.poll(seen.text).toMatch(/\nw .*worker-7 [^\n]*\nOLD, as of \d\d:\d\d:\d\d {2}1 held; Ctrl-C ends\n$/);
+  await seen.end();
   await Promise.all(nodes.slice(0, 2).map((node) => node.resume()));
   // The nodes that stood still are connected to again one after the other.
   const taken = () =>
