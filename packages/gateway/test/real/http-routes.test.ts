@@ -38,17 +38,6 @@ describe("PATCH", () => {
       body: JSON.stringify(change),
     });
 
-  test("merges as RFC 7396 says and answers with the new document", async ({ gateway: { url } }) => {
-    const name = uniqueName();
-    await put(url, name, { token: 5, value: { a: "b", c: { d: "e", f: "g" } } });
-    expect(await patch(url, name, { a: "z", c: { f: null } })).toMatchObject({
-      status: 200,
-      json: { rev: 2, value: { a: "z", c: { d: "e" } } },
-      headers: { etag: '"2"' },
-    });
-    expect(await get(url, name)).toMatchObject({ json: { a: "z", c: { d: "e" } } });
-  });
-
   test("of nothing is 404 and raises no fence", async ({ gateway: { url } }) => {
     const name = uniqueName();
     expect(await patch(url, name, {})).toMatchObject({ status: 404, json: { code: "not_found" } });

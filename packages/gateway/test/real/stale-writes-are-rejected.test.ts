@@ -121,7 +121,7 @@ async function expectNewerRemains(url: string, name: string, older: Answer, newe
 }
 
 describe("races", () => {
-  const rounds = 40;
+  const rounds = 20;
   const older = (url: string, name: string) => put(url, name, { token: 7, value: { by: 7 } });
   const newer = (url: string, name: string) => put(url, name, { token: 8, value: { by: 8 } });
 
@@ -133,18 +133,6 @@ describe("races", () => {
       const [one, other] = round % 2 === 0 ? [older(first.url, name), newer(url, name)] : [newer(url, name), older(first.url, name)];
       const answers = await Promise.all([one, other]);
       await expectNewerRemains(url, name, ...((round % 2 === 0 ? answers : answers.toReversed()) as [Answer, Answer]));
-    }
-  });
-
-  test("G1 a newer holder's deletion races an older one's write: nothing is left", async ({ gateway: first, startGateway }) => {
-    const second = await startGateway();
-    for (let round = 0; round < rounds; round++) {
-      const name = uniqueName("race");
-      await put(first.url, name, { token: 7, value: { by: 7 } });
-      const [written, deleted] = await Promise.all([older(first.url, name), remove(second.url, name, { token: 8 })]);
-      expect(deleted.status).toBe(204);
-      expect(written.status).toBeOneOf([200, 412]);
-      expect(await get(first.url, name)).toMatchObject({ status: 404, headers: { "fencing-token": "8" } });
     }
   });
 

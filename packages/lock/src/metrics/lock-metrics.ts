@@ -139,7 +139,7 @@ function nodeGauges(registry: Registry, { fleet }: NodeWatcher): void {
   });
   new Gauge({
     name: nodeGaugeNames.quorum,
-    help: "Votes that a lease needs",
+    help: "The majority of the members: votes that a lease needs, where a locker asks for no more",
     registers,
     async collect() {
       this.set(majority((await look()).length));
