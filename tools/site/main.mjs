@@ -8,17 +8,8 @@ import { inRoot, perform, readArguments, succeed } from "../run.mjs";
 import { deadLinks } from "./dead-links.mjs";
 import { badHits } from "./first-hits.mjs";
 import { errorsPage, settingsPage } from "./reference-pages.mjs";
-import { beginningWith, stagePages } from "./stage.mjs";
+import { beginningWith, imported, stagePages } from "./stage.mjs";
 
-/** What users import: its declarations in `packages`, and what its page begins with. */
-const entries = {
-  lock: ["lock/dist/index.d.ts", "createLocker"],
-  "lock/redlock": ["lock/dist/redlock.d.ts", "Redlock"],
-  "lock/testing": ["lock/dist/testing.d.ts", "createFakeLocker"],
-  client: ["client/dist/index.d.ts", "createGatewayClient"],
-  guard: ["guard/dist/index.d.ts", "withFencedTransaction"],
-  gateway: ["gateway/dist/index.d.ts", "createGateway"],
-};
 const site = inRoot("site");
 const build = join(site, ".build");
 
@@ -29,7 +20,7 @@ await perform(async () => {
   await install();
   rmSync(join(build, "pages"), { recursive: true, force: true });
   writeFileSync(join(build, "sidebar.json"), JSON.stringify(stagePages(join(build, "pages"))));
-  for (const [name, [entry = "", first = ""]] of Object.entries(entries)) await describe(name, entry, first);
+  for (const [name, [entry = "", first = ""]] of Object.entries(imported)) await describe(name, entry, first);
   await node("vitepress/bin/vitepress.js", "build", ".");
   const faults = [
     ...deadLinks(join(build, "dist")).map((link) => `dead link: ${link}`),

@@ -42,6 +42,17 @@ const groups = {
     "CHANGELOG.md",
   ],
 };
+/** What users import: its declarations in `packages`, and what its page begins with. */
+export const imported = {
+  lock: ["lock/dist/index.d.ts", "createLocker"],
+  "lock/redlock": ["lock/dist/redlock.d.ts", "Redlock"],
+  "lock/testing": ["lock/dist/testing.d.ts", "createFakeLocker"],
+  client: ["client/dist/index.d.ts", "createGatewayClient"],
+  "client/testing": ["client/dist/testing.d.ts", "createFakeClient"],
+  guard: ["guard/dist/index.d.ts", "withFencedTransaction"],
+  gateway: ["gateway/dist/index.d.ts", "createGateway"],
+  "gateway/store": ["gateway/dist/fenced-store.d.ts", "openStore"],
+};
 /** Little besides one long table. A page with a drawing of more than 90 columns is as wide. */
 const wide = new Set(["docs/settings.md", "docs/errors.md", "docs/performance.md", "spec/wire.md"]);
 /** The README has the picture of the front page, so it is not the front page itself. */
@@ -99,10 +110,7 @@ function sidebar(pages) {
   const inFolder = (/** @type {RegExp} */ pattern) => pages.filter((page) => pattern.test(page)).map(item);
   const { Project: project, ...ofUsers } = groups;
   const listed = Object.entries(ofUsers).map(([text, list]) => ({ text, items: list.map(item) }));
-  const api = ["lock", "lock/redlock", "lock/testing", "client", "guard", "gateway"].map((name) => ({
-    text: `@palisade/${name}`,
-    link: `/api/${name}/`,
-  }));
+  const api = Object.keys(imported).map((name) => ({ text: `@palisade/${name}`, link: `/api/${name}/` }));
   return [
     ...listed.slice(0, 2),
     { text: "API", items: api },

@@ -71,6 +71,13 @@ describe("the pages of the site", () => {
     expect(paths.filter((path) => !existsSync(path))).toEqual([]);
   });
 
+  test("show blocks that follow each other, each with a label, as tabs", () => {
+    stagePages(folder);
+    const examples = readFileSync(join(folder, "examples/README.md"), "utf8");
+    expect(examples).toMatch(/^::: code-group\n\n```ts \[TypeScript\]\n[\s\S]*^```go \[Go\]\n[^`]*```\n\n:::$/m);
+    expect(examples.match(/^:::/gm)).toHaveLength(2);
+  });
+
   test("link to pages of the site only; what is no page is named", () => {
     stagePages(folder);
     const overview = readFileSync(join(folder, "overview.md"), "utf8");
