@@ -30,27 +30,30 @@ export const openExchange: OpenExchange = (base) => {
   const prefix = pathname.replace(/\/$/, "");
   return ({ method, path, headers, body }, abort) =>
     new Promise((resolve, reject) => {
+      let isComplete = false;
       const sent = request({ ...to, method, path: prefix + path, headers: { ...accepted, ...headers } });
       abort(() => sent.destroy());
       sent.on("response", (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));
-        response.on("end", () => resolve(received(response, chunks)));
+        response.on("end", () => {
+          isComplete = true;
+          resolve(received(response, chunks));
+        });
         response.on("error", reject);
       });
       sent.on("error", reject);
-      sent.on("close", () => reject(new Error("the connection was closed before the answer was complete")));
+      // To make an error takes as long as to read the answer.
+      sent.on("close", () => isComplete || reject(new Error("the connection was closed before the answer was complete")));
       sent.end(body);
     });
 };
 
-async function received(response: http.IncomingMessage, chunks: readonly Buffer[]): Promise<Received> {
+function received(response: http.IncomingMessage, chunks: readonly Buffer[]): Received | Promise<Received> {
   const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
   const { headersDistinct, statusCode = 0 } = response;
   const decode = decoders[headersDistinct["content-encoding"]?.join(", ") ?? ""];
-  return {
-    status: statusCode,
-    header: (name) => headersDistinct[name]?.join(", ") ?? null,
-    text: (decode === undefined || bytes.length === 0 ? bytes : await decode(bytes)).toString(),
-  };
+  const header = (name: string): string | null => headersDistinct[name]?.join(", ") ?? null;
+  const read = (text: Buffer): Received => ({ status: statusCode, header, text: text.toString() });
+  return decode === undefined || bytes.length === 0 ? read(bytes) : decode(bytes).then(read);
 }
