@@ -1,8 +1,7 @@
 // Nodes that are dead, frozen, slow, deaf or one-way: what a caller is told, and what is left on
 // the nodes. Each test breaks a fleet of its own.
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { type AttemptEvent, channelNames, type LockError, type Locker } from "@palisade/lock";
-import { describe, expect, failure, fleetHolders, test, until } from "./lock-test.js";
+import type { AttemptEvent, LockError, Locker } from "@palisade/lock";
+import { describe, expect, failure, fleetHolders, listen, test, until } from "./lock-test.js";
 
 const key = "{palisade}:lock:r";
 
@@ -20,14 +19,11 @@ describe("nodes that are down", () => {
     const { nodes, locker } = await own(5);
     await locker.ready();
     await Promise.all([nodes[1]?.kill(), nodes[3]?.kill()]);
-    const events: AttemptEvent[] = [];
-    const onEvent = (event: unknown): void => void events.push(event as AttemptEvent);
-    subscribe(channelNames.attempt, onEvent);
+    using heard = listen<AttemptEvent>("attempt", ({ resources }) => resources[0] === "r");
     const attempt = await locker.tryAcquire("r");
     if (!attempt.ok) throw new Error(attempt.message);
-    await until(() => events.some(({ resources }) => resources[0] === "r"), "the attempt is reported");
-    unsubscribe(channelNames.attempt, onEvent);
-    const event = events.find(({ resources }) => resources[0] === "r");
+    await until(() => heard.events.length > 0, "the attempt is reported");
+    const [event] = heard.events;
     expect(event).toMatchObject({ outcome: "won", token: attempt.lease.token });
     const down = { kind: "unreachable", cause: expect.any(String) };
     expect(event?.ballots.filter(({ kind }) => kind === "unreachable")).toMatchObject([

@@ -1,7 +1,6 @@
 // Looking inside, breaking the glass, asking whether a token was issued, and the life of a locker.
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { channelNames, type ForceReleaseEvent, type LockError, MAX_TOKEN } from "@palisade/lock";
-import { describe, expect, failure, test, timed, until } from "./lock-test.js";
+import { type ForceReleaseEvent, type LockError, MAX_TOKEN } from "@palisade/lock";
+import { describe, expect, failure, listen, test, timed, until } from "./lock-test.js";
 
 describe("inspect", () => {
   test("says free, and since when by which token", async ({ locker }) => {
@@ -28,17 +27,12 @@ describe("inspect", () => {
 describe("forceRelease", () => {
   test("T1 removes the holder and fences it: the fence is above its token and below the next lease's", async ({ locker, eye }) => {
     const lease = await locker.acquire("r");
-    const events: ForceReleaseEvent[] = [];
-    const onEvent = (event: unknown): void => void events.push(event as ForceReleaseEvent);
-    subscribe(channelNames.forceRelease, onEvent);
+    using heard = listen<ForceReleaseEvent>("forceRelease", ({ resource }) => resource === "r");
     const forced = await locker.fleet.forceRelease("r", { reason: "the worker hangs" });
-    unsubscribe(channelNames.forceRelease, onEvent);
     expect(forced.fence).toBeGreaterThan(lease.token);
     expect(forced.removed).toHaveLength(1);
     expect(forced.before).toMatchObject({ state: "held", token: lease.token });
-    expect(events.filter(({ resource, fence }) => resource === "r" && fence === forced.fence)).toMatchObject([
-      { reason: "the worker hangs" },
-    ]);
+    expect(heard.events.filter(({ fence }) => fence === forced.fence)).toMatchObject([{ reason: "the worker hangs" }]);
     await eye.gone("r");
     await expect(lease.extend()).rejects.toMatchObject({ code: "LEASE_LOST" });
     expect((await locker.acquire("r")).token).toBeGreaterThan(forced.fence);

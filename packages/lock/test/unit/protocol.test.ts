@@ -115,7 +115,7 @@ describe("keys", () => {
   });
 });
 
-// The Lua files, their embedded copies and scripts.ts say the same.
+// The Lua files, their embedded copies and the table of verbs say the same.
 
 const folder = new URL("../../src/redis/lua/", import.meta.url);
 const files = readdirSync(folder);
