@@ -91,7 +91,7 @@ const { deleted } = resources;
 
 const SMALL_DOCUMENT_BYTES = 256 * 1024;
 /** Of one that Postgres has compressed: what repeats itself may be ninety times as large as it is stored. */
-const SMALL_COMPRESSED_BYTES = 16 * 1024;
+const SMALL_COMPRESSED_BYTES = 32 * 1024;
 
 /**
  * A document as text, in SQL; null for a large one. What may be large, as it is stored, is not even

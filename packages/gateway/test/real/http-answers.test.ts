@@ -82,7 +82,7 @@ test("G6 a page of documents ends before they are too large together, and a docu
   expect(lengths).toEqual([2, 1, 1, 40]);
 });
 
-test("G6 what is stored compressed in more than 16 KiB is read alone: as text it may be ninety times as large", async ({
+test("G6 what is stored compressed in more than 32 KiB is read alone: as text it may be ninety times as large", async ({
   store,
   connect,
 }) => {
