@@ -50,6 +50,7 @@ export const imported = {
   client: ["client/dist/index.d.ts", "createGatewayClient"],
   "client/testing": ["client/dist/testing.d.ts", "createFakeClient"],
   guard: ["guard/dist/index.d.ts", "withFencedTransaction"],
+  "guard/schema": ["guard/dist/schema.d.ts", "migrate"],
   gateway: ["gateway/dist/index.d.ts", "createGateway"],
   "gateway/store": ["gateway/dist/fenced-store.d.ts", "openStore"],
 };

@@ -59,7 +59,7 @@ export function schemaSql(): string {
   return MIGRATIONS_TABLE + migrations.map(applied).join("");
 }
 
-/** The files that `migrate` would apply. Throws MigrationError where it would. */
+/** The files that `migrate` would apply. Throws MigrationError where it would. @internal */
 export async function pendingMigrations(client: Queryable): Promise<readonly string[]> {
   return missing(await appliedTo(client)).map(({ name }) => name);
 }
@@ -72,7 +72,7 @@ const MIGRATION_LOCK = 4_702_111_233; // Any number, as long as every version us
 
 /**
  * One transaction for all of it, so that a database is never half-way between two versions. The
- * lock belongs to the transaction: a pooler may give the next one another connection.
+ * lock belongs to the transaction: a pooler may give the next one another connection. @internal
  */
 export async function underLock<T>(client: Queryable, work: () => Promise<T>): Promise<T> {
   // Read committed: a session that waited here continues with a new snapshot, and does not create
