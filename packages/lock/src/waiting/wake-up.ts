@@ -135,12 +135,12 @@ export class WakeUp {
     const refusals = lost.ballots.filter((ballot) => ballot.kind === "held");
     const resource = refusals[0]?.resource ?? "";
     const place = Math.min(...refusals.map((ballot) => ballot.place ?? NEVER));
-    // The next and the last are told of a reservation, and look when it is over: who only sees one leaves
+    // The next and the last look when a reservation is over: who only sees one, behind the next, leaves
     // them as long again.
     const freeAfter = (isReserved: boolean, heldMs: number): number =>
       clock.monotonicMs() +
       (isReserved
-        ? afterReservationMs(2 * this.#reserveMs, clock.random())
+        ? afterReservationMs((place === 1 ? 1 : 2) * this.#reserveMs, clock.random())
         : afterExpiryMs(heldMs, clock.random()) + laterAtExpiryMs(place, clock.random()));
     const routineAfter = (): number => clock.monotonicMs() + lookMs(policy.size, policy.retry, clock.random());
     const seeing = [...nodes.keys()];

@@ -138,6 +138,18 @@ async function twoBehind(story: Story) {
   return { lease, first, next, aborter, quitter };
 }
 
+test("W1 who comes next behind one that stands still has the lock when one reservation is over", async (story) => {
+  const [{ locker }, first] = [story.actor({ retry }), story.actor({ retry })];
+  // From its first wait on it is told.
+  await Promise.all([1, 2].map(() => locker.using("r", () => story.pass(50))));
+  const lease = await locker.acquire("r");
+  void first.locker.acquire("r", patient);
+  await story.untilQueued("r", 1);
+  first.process.stop();
+  await lease.release();
+  expect((await story.timed(locker.acquire("r", patient))).tookMs).toBeLessThan(80);
+});
+
 for (const stopped of [2, 3, 20])
   test(`W1 ${stopped} at the front of the queue stand still: they cost a few reservations, and who goes on has its place again`, async (story) => {
     const lease = await held(story);
