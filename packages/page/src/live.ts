@@ -16,6 +16,8 @@ const ROWS_AT_FIRST = 200;
 /** A reader that has taken nothing for so many seconds is ended. */
 const STUCK_SECONDS = 30;
 const SILENT_MS = 2_000;
+/** How often the checks are looked at while nobody watches: who comes is told for how long one has failed. */
+const UNWATCHED_LOOK_MS = 10_000;
 const SILENT = { check: "database", detail: "no answer so far" };
 
 interface Reader {
@@ -37,6 +39,7 @@ export class Live {
   #faults: readonly { readonly check: string; readonly detail: string; readonly since: number }[] = [];
   /** When the look for faults that is under way began. */
   #lookingSince: number | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(gateway: WatchedGateway, watch: LockWatch | undefined) {
     this.#gateway = gateway;
@@ -82,10 +85,8 @@ export class Live {
     this.#totals = totals;
     this.#writes.push(writes);
     if (this.#writes.length > SECONDS_KEPT) this.#writes.shift();
-    if (this.#readers.size > 0) {
-      this.#watch?.watched();
-      void this.#lookForFaults();
-    }
+    if (this.#readers.size > 0) this.#watch?.watched();
+    if (this.#readers.size > 0 || performance.now() - this.#lookedAt >= UNWATCHED_LOOK_MS) void this.#lookForFaults();
     await Promise.all([...this.#readers].map((reader) => this.#tellSecond(reader, writes)));
   }
 
@@ -93,6 +94,7 @@ export class Live {
     if (this.#lookingSince !== undefined) return;
     const startedAt = performance.now();
     this.#lookingSince = startedAt;
+    this.#lookedAt = startedAt;
     const failed = await this.#gateway.failedChecks();
     this.#lookingSince = undefined;
     const sinceOf = (name: string): number => this.#faults.find(({ check }) => check === name)?.since ?? startedAt;

@@ -108,8 +108,8 @@ test("while no browser is open it looks at nodes and leases every ten seconds, a
   lock.held = Array.from({ length: 40_000 }, (_, n) => held(`r${n}`, n));
   await minutes(1);
   const { leases } = lock.looks;
-  await minutes(50);
-  expect([lock.looks.leases - leases < 25, lock.looks.leases - leases > 15]).toEqual([true, true]);
+  await minutes(15);
+  expect([lock.looks.leases - leases < 9, lock.looks.leases - leases > 3]).toEqual([true, true]);
   watch.close();
   const last = { ...lock.looks };
   await minutes(10);
