@@ -7,12 +7,14 @@ import type { Socket } from "node:net";
 const working = Symbol("requests of this connection that are not answered yet, in their order");
 const waiting = Symbol("what those of them do that wait for all before them");
 const receiving = Symbol("the one of them whose body is being read");
+const sending = Symbol("how many of its answers are handed to it slice by slice");
 const ending = Symbol("its last answer has been given");
 const discarding = Symbol("the last one that was answered before it had arrived");
 interface TrackedSocket extends Socket {
   [working]?: Set<IncomingMessage>;
   [waiting]?: Map<IncomingMessage, () => void>;
   [receiving]?: IncomingMessage | undefined;
+  [sending]?: number;
   [ending]?: true;
   [discarding]?: IncomingMessage;
 }
@@ -116,15 +118,25 @@ export function sendBody(response: ServerResponse, body: string | readonly Buffe
     return;
   }
   const slices = slicesOf(body);
+  const socket: TrackedSocket = response.req.socket;
+  socket[sending] = (socket[sending] ?? 0) + 1;
+  // The next one in the next turn of the event loop, or one caller that takes them fast would be alone in this one.
   const goOn = (): void => {
+    if (response.destroyed) return;
     for (let slice = slices.next(); slice.done !== true; slice = slices.next()) {
       if (response.write(slice.value)) continue;
-      response.once("drain", goOn);
+      response.once("drain", () => setImmediate(goOn));
       return;
     }
+    socket[sending] = (socket[sending] ?? 1) - 1;
     endResponse(response, undefined);
   };
   goOn();
+}
+
+/** It has taken all of its answers. */
+export function isSent(socket: Socket): boolean {
+  return ((socket as TrackedSocket)[sending] ?? 0) === 0 && socket.writableLength === 0;
 }
 
 function* slicesOf(body: readonly Buffer[]): Generator<Buffer, undefined> {

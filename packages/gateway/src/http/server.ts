@@ -7,7 +7,7 @@ import type { Express } from "express";
 import type { ServerLimits } from "../limits.js";
 import { type Log, levelOf } from "../observe/log.js";
 import { awaitsContinue } from "./body.js";
-import { isIdle, mustStaySilent } from "./connection-state.js";
+import { isIdle, isSent, mustStaySilent } from "./connection-state.js";
 import { Problem, rawProblem, sendProblem } from "./problems.js";
 import { RequestContext, requestIdOf } from "./request.js";
 import { allowedAt, RESOURCES } from "./routes.js";
@@ -118,8 +118,8 @@ export function createGatewayServer(app: Express, limits: ServerLimits & { reado
 const SENT_YET_MS = 20;
 
 function closeOnceSent(socket: Socket): void {
-  if (!isIdle(socket)) return; // The answer to come is its last one.
-  if (socket.writableLength === 0) socket.destroy();
+  if (socket.destroyed || !isIdle(socket)) return; // The answer to come is its last one.
+  if (isSent(socket)) socket.destroy();
   else setTimeout(closeOnceSent, SENT_YET_MS, socket).unref();
 }
 

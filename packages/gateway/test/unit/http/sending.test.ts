@@ -3,6 +3,7 @@
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
 import { describe, expect, test, vi } from "vitest";
+import { sendBody } from "../../../src/http/connection-state.js";
 import type { Serving } from "../../../src/http/dispatcher.js";
 import { Problem } from "../../../src/http/problems.js";
 import type { RequestContext } from "../../../src/http/request.js";
@@ -129,6 +130,21 @@ test("G6 an answer counts until its connection has taken it, and one that takes 
   expect(sending.shares.held).toBe(0);
   slow.socket.emit("close");
   expect(sending.shares.held).toBe(0);
+});
+
+test("G6 an answer that is taken as fast as it is written leaves the turns of the event loop to others", async () => {
+  const written: number[] = [];
+  const write = (slice: Buffer): boolean => {
+    written.push(slice.length);
+    process.nextTick(() => response.emit("drain"));
+    return false;
+  };
+  const response = Object.assign(new EventEmitter(), { write, end: () => written.push(0), req: { socket: {} }, shouldKeepAlive: true });
+  sendBody(response as unknown as ServerResponse, [Buffer.alloc(10 * 65_536)]);
+  await turn();
+  expect(written.length).toBeLessThan(4);
+  while (written.at(-1) !== 0) await turn();
+  expect(written).toHaveLength(11);
 });
 
 test("G1 the seal of a large document shows what stood behind its fence, and nothing that was written since", async () => {
