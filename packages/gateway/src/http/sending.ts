@@ -1,6 +1,6 @@
 // Answers on their way out. One budget, of which each caller has its share, bounds the bytes that are
 // read from Postgres for an answer and those that no socket has taken yet. What may be large is read
-// a few at a time, so that small answers pass by; and a connection that takes too little is ended.
+// one at a time, so that small answers pass by; and a connection that takes too little is ended.
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { getHeapStatistics } from "node:v8";
@@ -14,8 +14,8 @@ import { Shares } from "./shares.js";
 const BUDGET_BYTES = Math.min(128 * 1024 * 1024, getHeapStatistics().heap_size_limit / 4);
 /** Of an answer for which a caller has room also above its large ones. */
 const SMALL_BYTES = 64 * 1024;
-/** Reads under way that may be large: Postgres makes the next one while the last is taken in. */
-const LARGE_AT_ONCE = 2;
+/** Reads under way that may be large. Two brought no more bytes, and small answers waited six times as long. */
+const LARGE_AT_ONCE = 1;
 /** Jsonb is shown with a space after each comma and colon, of which a document may have one for each other character. */
 const AS_SHOWN = 1.5;
 /** So many times as long waits what was done already: a refusal would leave its caller in doubt. */
@@ -74,6 +74,7 @@ export class Sending {
   /** In the order in which they came. */
   readonly #waiting = new Set<Turn>();
   readonly #underWay: Held[] = [];
+  #lastCaller = "";
   /** What is being read or sent, for others that want the same. */
   readonly #byKey = new Map<string, Held>();
   readonly #connections = new Map<Socket, Connection>();
@@ -148,16 +149,15 @@ export class Sending {
     return turn;
   }
 
-  /** The first that has room, of a caller that has none under way if there is one. */
+  /** The first that has room, of another caller than the last one if there is one. */
   #next(): void {
     while (this.#underWay.length < LARGE_AT_ONCE && this.#waiting.size > 0) {
-      const busy = new Set(this.#underWay.map(({ caller }) => caller));
       const full = new Set<string>();
       let [chosen]: Turn[] = [];
       for (const turn of this.#waiting) {
         if (full.has(turn.caller)) continue;
         if (!this.shares.hasRoom(turn.caller, this.#largestBytes, false)) full.add(turn.caller);
-        else if (!busy.has(turn.caller)) {
+        else if (turn.caller !== this.#lastCaller) {
           chosen = turn;
           break;
         } else chosen ??= turn;
@@ -171,6 +171,7 @@ export class Sending {
     const held = new Held(first.caller, this.#largestBytes, first.key);
     this.shares.take(first.caller, this.#largestBytes);
     this.#underWay.push(held);
+    this.#lastCaller = first.caller;
     if (first.key !== undefined) this.#byKey.set(first.key, held);
     for (const turn of this.#waiting)
       if (turn === first || (turn.key !== undefined && turn.key === first.key)) this.#taken(turn).begin(join(held));
