@@ -30,10 +30,17 @@ export async function inspectFences(db: OpenTransaction): Promise<readonly Fence
 
 /** Fenced tables with their partitions and children, and login roles that are no superuser. */
 const SUBJECTS = `
-  fenced as (select relation, prefix, key_columns, guarded_by from palisade.fenced_tables),
-  part as (select distinct fenced.relation as whole, part::oid as oid from fenced, palisade.parts_of(fenced.relation) as part),
+  fenced as (select relation, prefix, key_columns from palisade.fenced_tables),
+  -- A table that lost the triggers of its rows still has the one of truncate: to drop a column of its key takes them along.
+  part as (
+    select fenced.relation as whole, part::oid as oid from fenced, palisade.parts_of(fenced.relation) as part
+    union select tgrelid, tgrelid from pg_trigger where tgname = 'palisade_refuse_truncate'
+      and not exists (select from fenced, palisade.parts_of(fenced.relation) as part where part = tgrelid)
+  ),
   login as (select oid, rolname from pg_roles where rolcanlogin and not rolsuper),
-  named_trigger as (select * from pg_trigger where tgname in ('palisade_guard_row', 'palisade_refuse_truncate', 'palisade_fenced_children'))`;
+  named_trigger as (
+    select * from pg_trigger where tgname like 'palisade_guard_%' or tgname in ('palisade_refuse_truncate', 'palisade_fenced_children')
+  )`;
 
 const TRIGGERS = `
   select 'open', 'trigger_disabled', part.oid::regclass::text,
@@ -41,19 +48,15 @@ const TRIGGERS = `
       case tgenabled when 'D' then 'disabled' else 'enabled for replication only' end)
   from part join named_trigger on tgrelid = part.oid where tgenabled in ('D', 'R')
   union all
-  select 'open', 'part_not_fenced', part.oid::regclass::text, format('it belongs to %s and has not all of its triggers: call palisade.fence_table again', whole)
-  from part where (select count(*) from named_trigger where tgrelid = part.oid and tgname <> 'palisade_fenced_children') < 2
+  select 'open', 'part_not_fenced', part.oid::regclass::text, format('it has not all of the triggers that fence %s: call palisade.fence_table again', whole)
+  from part where (select count(*) from named_trigger where tgrelid = part.oid and tgname <> 'palisade_fenced_children') < 4
   union all
-  select 'open', 'trigger_changed', relation::text, format('%s is not what palisade.fence_table made: fence the table again', guarded_by)
-  from fenced join pg_proc on pg_proc.oid = guarded_by
-  where case when not exists (
-    select from unnest(key_columns) as name
-    left join pg_attribute on attrelid = relation and attname = name and not attisdropped
-    where atttypid is null or palisade.key_text(atttypid, '') is null
-  ) then prosrc <> palisade.trigger_source(relation, prefix, key_columns) else true end
-  union all
-  select 'note', 'function_left', null, format('its table was dropped, and pg_restore would meet it: drop function %s', oid::regprocedure)
-  from pg_proc where proname ~ '^palisade_guard_[0-9a-f]{8}_' and prorettype = 'trigger'::regtype and not exists (select from pg_trigger where tgfoid = pg_proc.oid)`;
+  select 'open', 'trigger_changed', part.oid::regclass::text,
+    format('%s: not what palisade.fence_table makes: fence the table again', string_agg(tgname, ', ' order by tgname))
+  from part join fenced on relation = whole join named_trigger on tgrelid = part.oid
+  where tgname like 'palisade_guard_%'
+    and not palisade.is_guard_trigger(named_trigger.oid, substr(tgname, 16), part.oid, whole, prefix, key_columns)
+  group by part.oid`;
 
 const REPLICATION_ROLE = `
   select 'open', 'session_replication_role', null::text, 'it is ' || current_setting('session_replication_role') || ' in this session: no trigger fires'

@@ -77,10 +77,10 @@ describe("the program", () => {
     const name = await fencedTable(client, "id integer primary key", "id");
     const run = (...args: string[]) => runProgram(args, { DATABASE_URL: database.url });
     expect(await run("doctor")).toMatchObject({ code: 0, out: expect.stringContaining("No way around the fences is open.") });
-    await client.query(`alter table ${name} disable trigger palisade_guard_row`);
+    await client.query(`alter table ${name} disable trigger palisade_guard_update`);
     const [listed, sick] = await Promise.all([run("fences"), run("doctor")]);
     expect(listed).toMatchObject({ code: 0, out: expect.stringContaining(`${name}: ${name}/{id}; its trigger is disabled`) });
-    const open = `open        ${name}: the trigger palisade_guard_row is disabled`;
+    const open = `open        ${name}: the trigger palisade_guard_update is disabled`;
     expect(sick).toMatchObject({ code: 1, out: expect.stringContaining(open) });
     const [taken, nameless] = await Promise.all([run("unfence", name), run("unfence")]);
     expect(taken).toMatchObject({ code: 0, out: expect.stringContaining(`${name} is not fenced any more`) });

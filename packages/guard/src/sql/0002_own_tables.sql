@@ -112,7 +112,7 @@ begin
 end
 $$;
 
--- What the row trigger asks, with the names of the row before and after the write. The time tells this transaction from one with the same number in another cluster,
+-- What a row's triggers ask, with the names of the row before and after the write. The time tells this transaction from one with the same number in another cluster,
 -- from which the row may have been copied.
 -- Security definer: it reads a table that the caller may not read, and answers only whether the caller's own transaction holds the pair.
 create function palisade.holds_pair(resource text) returns boolean
@@ -144,13 +144,17 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   select relation::regclass from part
 $$;
 
-create function palisade.demand_fence(whole regclass, part regclass) returns void
+-- Where a row moves to another partition, Postgres tries the condition of the update once more, for the whole table and without a tableoid; the delete and the insert of
+-- the move are judged like any other.
+create function palisade.demand_fence(whole regclass, part regclass) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  if (select count(*) from pg_trigger where tgrelid = $2 and tgname in ('palisade_guard_row', 'palisade_refuse_truncate')) < 2 then
+  if $2 <> 0 and (select count(*) from pg_trigger where tgrelid = $2
+      and tgname in ('palisade_guard_insert', 'palisade_guard_update', 'palisade_guard_delete', 'palisade_refuse_truncate')) < 4 then
     raise exception 'table % belongs to % and is not fenced as a whole', $2, $1
       using errcode = 'PLS06', hint = format('Call palisade.fence_table(%L, …) again, with its prefix and key columns.', $1);
   end if;
+  return true;
 end
 $$;
 
@@ -164,28 +168,20 @@ begin
 end
 $$;
 
-create function palisade.refuse_changed_key(relation oid, name text) returns text
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-  raise exception 'column % of table % has another name or type than when the table was fenced', $2, $1::regclass
-    using errcode = 'PLS06', hint = format('Call palisade.fence_table(%L, …) again, with its prefix and key columns.', $1::regclass);
-end
-$$;
-
 -- The text of a key column as an expression: equal values have one text, whatever the settings of the session. Null where the type has none.
 create function palisade.key_text(type oid, value text) returns text
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select format(case
     when $1 = any ('{smallint,integer,bigint,text,varchar,char,uuid,boolean,time}'::regtype[]) then '%s::text'
     when $1 = 'numeric'::regtype then 'trim_scale(%s)::text'
-    when $1 = any ('{date,timestamp}'::regtype[]) then '(to_jsonb(%s) #>> ''{}'')'
-    when $1 = 'timestamptz'::regtype then '((to_jsonb(%s at time zone ''UTC'') #>> ''{}'') || ''+00:00'')'
+    when $1 = any ('{date,timestamp}'::regtype[]) then '(to_jsonb(%s) #>> ''{}''::text[])'
+    when $1 = 'timestamptz'::regtype then '((to_jsonb(%s at time zone ''UTC'') #>> ''{}''::text[]) || ''+00:00'')'
     when $1 = 'bytea'::regtype then '(chr(92) || ''x'' || encode(%s, ''hex''))'
   end, $2)
 $$;
 
 -- The name of a row's resource as an expression: the prefix and the columns of the key. With several columns a separator within a value is escaped, so that different
--- keys have different names.
+-- keys have different names. Compared byte by byte, whatever the collations of the columns.
 create function palisade.name_expression(fenced regclass, prefix text, key_columns text[], the_row text) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -208,14 +204,13 @@ begin
     if cardinality(key_columns) > 1 then
       part := format('replace(replace(%s, ''%%'', ''%%25''), ''/'', ''%%2F'')', part);
     end if;
-    parts := parts || format('case when pg_typeof(%s.%I)::oid = %s then %s else palisade.refuse_changed_key(tg_relid, %L) end',
-      the_row, name, known.atttypid, part, name);
+    parts := parts || part;
   end loop;
-  return format('(%L || %s)', prefix, array_to_string(parts, ' || ''/'' || '));
+  return format('((%L || %s) collate "C")', prefix, array_to_string(parts, ' || ''/'' || '));
 end
 $$;
 
-create function palisade.refuse_row(before text, after text) returns void
+create function palisade.refuse_row(before text, after text) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   name text := case when palisade.holds_pair($1) then $2 else $1 end;
@@ -228,30 +223,44 @@ begin
 end
 $$;
 
--- The trigger's function is made for the table and runs as whoever writes to it: it renders the columns of the key and nothing else of the row, and hands a text to the
--- owner of the fences. It runs after the row is written, so it sees what other triggers and generated columns made of it. One expression per event: each costs
--- microseconds in every transaction.
-create function palisade.trigger_source(fenced regclass, prefix text, key_columns text[]) returns text
+-- A trigger must have a function; the condition of this one's triggers refuses by itself, because only there the columns of the key are known.
+create function palisade.refuse_write() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception 'table % is fenced', tg_relid::regclass using errcode = 'PLS03';
+end
+$$;
+
+-- One of the three triggers that guard the rows of a table. Its condition is judged as soon as the row is written, as whoever writes it: it sees what other triggers and
+-- generated columns made of the row, renders the columns of the key and nothing else, and hands a text to the owner of the fences. Postgres binds its functions and
+-- columns when the trigger is made, follows a column that is renamed, and refuses to change its type. One trigger per event: each costs microseconds in every transaction.
+create function palisade.guard_trigger(event text, relation regclass, fenced regclass, prefix text, key_columns text[]) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
-  before text := palisade.name_expression(fenced, prefix, key_columns, 'old');
-  after text := palisade.name_expression(fenced, prefix, key_columns, 'new');
+  the_row text := case event when 'insert' then 'new' else 'old' end;
+  before text := palisade.name_expression(fenced, prefix, key_columns, the_row);
+  after text := palisade.name_expression(fenced, prefix, key_columns, case event when 'update' then 'new' else the_row end);
 begin
-  return format('
-declare
-  name text;
-begin%s
-  name := case when tg_op = ''INSERT'' then %s else %s end;
-  if not palisade.holds_pair(name) or tg_op = ''UPDATE'' and %s is distinct from name and not palisade.holds_pair(%s) then
-    perform palisade.refuse_row(name, %s);
-  end if;
-  return null;
-exception when undefined_column then
-  perform palisade.refuse_changed_key(tg_relid, %L);
+  return format('create trigger palisade_guard_%s after %1$s on %s for each row when (case when %spalisade.holds_pair(%s)%s then false else %s end)
+      execute function palisade.refuse_write(%s)', event, relation,
+    case (select relkind from pg_class where oid = fenced) when 'p' then format('palisade.demand_fence(%L::regclass, %s.tableoid::regclass) and ', fenced, the_row) end,
+    before,
+    case event when 'update' then format(' and (not %s is distinct from %s or palisade.holds_pair(%2$s))', before, after) end,
+    format('palisade.refuse_row(%s, %s)', before, after),
+    (select string_agg(quote_literal(argument), ', ' order by place) from unnest(array_prepend(prefix, key_columns)) with ordinality as list(argument, place)));
 end
-', case (select relkind from pg_class where oid = fenced) when 'p' then '
-  perform palisade.demand_fence(' || quote_literal(fenced) || ', tg_relid);' else '' end,
-    after, before, after, after, after, array_to_string(key_columns, ', '));
+$$;
+
+-- Whether a trigger is what fence_table makes now. Postgres writes the same with other blanks, parentheses, casts and backslashes.
+create function palisade.is_guard_trigger(made oid, event text, relation regclass, fenced regclass, prefix text, key_columns text[]) returns boolean
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  noise text := format('[()[:space:]%s]|::text|[[:<:]]e(?='')', repeat(chr(92), 2));
+begin
+  return regexp_replace(lower(pg_get_triggerdef(made)), noise, '', 'g')
+    = regexp_replace(lower(palisade.guard_trigger(event, relation, fenced, prefix, key_columns)), noise, '', 'g');
+exception when undefined_column or feature_not_supported then
+  return false;
 end
 $$;
 
@@ -274,49 +283,29 @@ $$;
 create function palisade.fence_table(fenced regclass, prefix text, variadic key_columns text[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  guard_function text;
-  arguments text;
-  has_children boolean;
+  has_children boolean := exists (select from pg_class join pg_inherits on inhparent = pg_class.oid where pg_class.oid = fenced and relkind = 'r');
   part record;
+  event text;
 begin
   if cardinality(key_columns) = 0 or cardinality(key_columns) <> (select count(distinct name) from unnest(key_columns) as name) then
     raise exception 'a fenced table needs the columns of its key, each once' using errcode = '22023';
   end if;
   perform palisade.refuse_unfit_table(fenced);
-  if exists (select from pg_trigger where tgrelid = fenced and tgname = 'palisade_guard_row' and tgparentid = 0) then
+  if exists (select from pg_trigger where tgrelid = fenced and tgname like 'palisade_guard_%' and tgparentid = 0) then
     perform palisade.unfence_table(fenced);
   end if;
-  select
-      -- Never the name of a function that another table uses, not even after tables were renamed; and without OR REPLACE, never somebody else's function.
-      format('%s.%I', relnamespace::regnamespace, format('palisade_guard_%s_%s', left(md5(random()::text), 8), relname)),
-      relkind = 'r' and exists (select from pg_inherits where inhparent = fenced)
-    into guard_function, has_children from pg_class where oid = fenced;
-  execute format('create function %s() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as %L',
-    guard_function, palisade.trigger_source(fenced, prefix, key_columns));
-  select string_agg(quote_literal(argument), ', ' order by place) into arguments
-    from unnest(array_prepend(prefix, key_columns)) with ordinality as list(argument, place);
   for part in select relation, relispartition from palisade.parts_of(fenced) as relation join pg_class on pg_class.oid = relation loop
-    -- A partition gets the row trigger of its parent from Postgres, now and later; children, and triggers of statements, are not provided for.
-    if part.relation = fenced or not part.relispartition then
-      execute format('create trigger palisade_guard_row after insert or update or delete on %s for each row execute function %s(%s)',
-        part.relation, guard_function, arguments);
-    end if;
-    perform palisade.drop_trigger(part.relation, 'palisade_refuse_truncate'), palisade.drop_trigger(part.relation, 'palisade_fenced_children');
-    execute format('create trigger palisade_refuse_truncate before truncate on %s for each statement execute function palisade.refuse_truncate()', part.relation);
+    -- A partition gets the row triggers of its parent from Postgres, now and later; children, and triggers of statements, are not provided for.
+    foreach event in array case when part.relation = fenced or not part.relispartition then '{insert,update,delete}'::text[] else '{}' end loop
+      execute palisade.guard_trigger(event, part.relation, fenced, prefix, key_columns);
+    end loop;
+    execute format('create or replace trigger palisade_refuse_truncate before truncate on %s
+      for each statement execute function palisade.refuse_truncate()', part.relation);
     if has_children then
-      execute format('create trigger palisade_fenced_children before insert or update or delete on %s
+      execute format('create or replace trigger palisade_fenced_children before insert or update or delete on %s
         for each statement execute function palisade.demand_fenced_children()', part.relation);
     end if;
   end loop;
-end
-$$;
-
-create function palisade.drop_trigger(relation regclass, name text) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-  if exists (select from pg_trigger where tgrelid = relation and tgname = name) then
-    execute format('drop trigger %I on %s', name, relation);
-  end if;
 end
 $$;
 
@@ -324,32 +313,23 @@ $$;
 create function palisade.unfence_table(fenced regclass) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  guard_function regprocedure;
-  part record;
+  made record;
 begin
-  select tgfoid into guard_function from pg_trigger where tgrelid = fenced and tgname = 'palisade_guard_row' and tgparentid = 0;
-  if not found then
+  if not exists (select from pg_trigger where tgrelid = fenced and tgname like 'palisade_guard_%' and tgparentid = 0) then
     raise exception 'table % is not fenced', fenced using errcode = '42704';
   end if;
-  for part in select relation, relispartition from palisade.parts_of(fenced) as relation join pg_class on pg_class.oid = relation loop
-    if part.relation = fenced or not part.relispartition then
-      perform palisade.drop_trigger(part.relation, 'palisade_guard_row');
-    end if;
-    perform palisade.drop_trigger(part.relation, 'palisade_refuse_truncate'), palisade.drop_trigger(part.relation, 'palisade_fenced_children');
+  for made in select tgname, tgrelid::regclass as relation from palisade.parts_of(fenced) as part join pg_trigger on tgrelid = part
+    where tgparentid = 0 and (tgname like 'palisade_guard_%' or tgname in ('palisade_refuse_truncate', 'palisade_fenced_children')) loop
+    execute format('drop trigger %I on %s', made.tgname, made.relation);
   end loop;
-  -- A child that no longer inherits from the table keeps its trigger, and the trigger its function.
-  if not exists (select from pg_trigger where tgfoid = guard_function) then
-    execute format('drop function %s', guard_function);
-  end if;
 end
 $$;
 
 -- What is fenced, and how.
 create view palisade.fenced_tables as
-  select tgrelid::regclass as relation, arguments[1] as prefix, arguments[2:cardinality(arguments) - 1] as key_columns, tgenabled <> 'D' as enabled,
-    tgfoid::regprocedure as guarded_by
+  select tgrelid::regclass as relation, arguments[1] as prefix, arguments[2:cardinality(arguments) - 1] as key_columns, bool_and(tgenabled <> 'D') as enabled
   from pg_trigger, lateral (
     -- The arguments of a trigger are one value, with a zero byte after each.
     select string_to_array(convert_from(decode(replace(encode(tgargs, 'escape'), '\000', '\001'), 'escape'), getdatabaseencoding()), chr(1)) as arguments
   ) as stored
-  where tgname = 'palisade_guard_row' and tgparentid = 0;
+  where tgname in ('palisade_guard_insert', 'palisade_guard_update', 'palisade_guard_delete') and tgparentid = 0 group by tgrelid, arguments;
