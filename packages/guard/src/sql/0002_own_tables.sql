@@ -181,7 +181,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- The name of a row's resource as an expression: the prefix and the columns of the key. With several columns a separator within a value is escaped, so that different
--- keys have different names. Compared byte by byte, whatever the collations of the columns.
+-- keys have different names.
 create function palisade.name_expression(fenced regclass, prefix text, key_columns text[], the_row text) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -191,7 +191,7 @@ declare
   parts text[] := '{}';
 begin
   foreach name in array key_columns loop
-    select atttypid, attgenerated, collisdeterministic into known from pg_attribute left join pg_collation on pg_collation.oid = attcollation
+    select atttypid, attgenerated, attcollation, collisdeterministic into known from pg_attribute left join pg_collation on pg_collation.oid = attcollation
       where attrelid = fenced and attname = name and attnum > 0 and not attisdropped;
     if not found then
       raise exception 'table % has no column %', fenced, name using errcode = '42703';
@@ -204,17 +204,23 @@ begin
     if cardinality(key_columns) > 1 then
       part := format('replace(replace(%s, ''%%'', ''%%25''), ''/'', ''%%2F'')', part);
     end if;
-    parts := parts || part;
+    -- Texts of several collations could not be one.
+    parts := parts || case when known.attcollation in (0, '"default"'::regcollation) then part else part || ' collate "C"' end;
   end loop;
-  return format('((%L || %s) collate "C")', prefix, array_to_string(parts, ' || ''/'' || '));
+  return format('(%L || %s)', prefix, array_to_string(parts, ' || ''/'' || '));
 end
 $$;
 
+-- The condition of the triggers, with the names of the row before and after the write: raises, or is false.
 create function palisade.refuse_row(before text, after text) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  name text := case when palisade.holds_pair($1) then $2 else $1 end;
+  name text;
 begin
+  if palisade.holds_pair($1) and ($1 = $2 or palisade.holds_pair($2)) then
+    return false;
+  end if;
+  name := case when palisade.holds_pair($1) then $2 else $1 end;
   if name is null then
     raise exception 'the fenced row has no value in a column of its key' using errcode = 'PLS03';
   end if;
@@ -223,7 +229,7 @@ begin
 end
 $$;
 
--- A trigger must have a function; the condition of this one's triggers refuses by itself, because only there the columns of the key are known.
+-- A trigger must have a function; that of these is not reached, because their conditions refuse: only there the columns of the key are known.
 create function palisade.refuse_write() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -233,7 +239,7 @@ $$;
 
 -- One of the three triggers that guard the rows of a table. Its condition is judged as soon as the row is written, as whoever writes it: it sees what other triggers and
 -- generated columns made of the row, renders the columns of the key and nothing else, and hands a text to the owner of the fences. Postgres binds its functions and
--- columns when the trigger is made, follows a column that is renamed, and refuses to change its type. One trigger per event: each costs microseconds in every transaction.
+-- columns when the trigger is made, follows a column that is renamed, and refuses to change its type. It reads the condition anew in every statement: so it is short.
 create function palisade.guard_trigger(event text, relation regclass, fenced regclass, prefix text, key_columns text[]) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -241,12 +247,10 @@ declare
   before text := palisade.name_expression(fenced, prefix, key_columns, the_row);
   after text := palisade.name_expression(fenced, prefix, key_columns, case event when 'update' then 'new' else the_row end);
 begin
-  return format('create trigger palisade_guard_%s after %1$s on %s for each row when (case when %spalisade.holds_pair(%s)%s then false else %s end)
-      execute function palisade.refuse_write(%s)', event, relation,
+  return format('create trigger palisade_guard_%s after %1$s on %s for each row when (%spalisade.refuse_row(%s, %s)) execute function palisade.refuse_write(%s)',
+    event, relation,
     case (select relkind from pg_class where oid = fenced) when 'p' then format('palisade.demand_fence(%L::regclass, %s.tableoid::regclass) and ', fenced, the_row) end,
-    before,
-    case event when 'update' then format(' and (not %s is distinct from %s or palisade.holds_pair(%2$s))', before, after) end,
-    format('palisade.refuse_row(%s, %s)', before, after),
+    before, after,
     (select string_agg(quote_literal(argument), ', ' order by place) from unnest(array_prepend(prefix, key_columns)) with ordinality as list(argument, place)));
 end
 $$;
