@@ -229,8 +229,9 @@ describe("an application's role", () => {
 });
 
 const columnsOf = `
-  select attname as name, format_type(atttypid, null) as type, attnotnull as "notNull", collname = 'C' as "byteOrder"
-  from pg_attribute left join pg_collation on pg_collation.oid = attcollation
+  select attname as name, format_type(coalesce(nullif(typbasetype, 0), atttypid), null) as type, attnotnull as "notNull",
+    collname = 'C' as "byteOrder"
+  from pg_attribute join pg_type on pg_type.oid = atttypid left join pg_collation on pg_collation.oid = attcollation
   where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`;
 
 function described(table: PgTable): unknown[] {

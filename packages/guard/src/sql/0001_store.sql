@@ -3,14 +3,20 @@
 -- Every function names its search path: an overload in a schema of the user's can fit a call better than the function of Postgres, which takes any type.
 create schema if not exists palisade;
 
--- A row is never deleted: it is the memory of a fence, and a forgotten fence lets stale writes in. Checks are few: Postgres reads the text of each anew for every
--- statement that writes. Names are judged where they come in; an operation is what Palisade's own statement says.
+-- Integers that JavaScript can hold. Domains, because Postgres reads the text of a CHECK of a table anew for every statement that writes, and that of a domain once for
+-- a session.
+create domain palisade.token as bigint check (value between 1 and 999999999999999);
+create domain palisade.seq as bigint check (value between 0 and 999999999999999);
+create domain palisade.rev as bigint check (value >= 0);
+
+-- A row is never deleted: it is the memory of a fence, and a forgotten fence lets stale writes in. Names are judged where they come in; an operation is what
+-- Palisade's own statement says.
 create table palisade.resources (
   -- The highest token whose write or seal was accepted, and the highest sequence number within it (0: none was given).
-  token bigint not null check (token between 1 and 999999999999999),
-  seq bigint not null check (seq between 0 and 999999999999999),
+  token palisade.token not null,
+  seq palisade.seq not null,
   -- Counts accepted writes and is never reset. A seal does not count: the document, and with it the ETag, stays what it was. 0: sealed, never written.
-  rev bigint not null check (rev >= 0),
+  rev palisade.rev not null,
   -- The revision at which the present document came into being. Equal to rev right after a write that created it.
   born bigint not null,
   -- What the last accepted request demanded (null nothing, 0 no document, -1 any document, n exactly revision n) and did. Besides telling the story of the row, these
@@ -165,7 +171,7 @@ $$;
 
 -- After the row and not before it: a trigger before would lock every row a second time, and write that to the log.
 create trigger fence_only_rises after update on palisade.resources for each row
-when (new.token < old.token or new.token = old.token and new.seq < old.seq or new.rev < old.rev)
+when ((new.token, new.seq) < (old.token, old.seq) or new.rev < old.rev)
 execute function palisade.refuse_lower_fence();
 
 -- By a gateway that has just heard of the nodes that they remember no beat above this one. Counts one and confirms own tables, or keeps for everybody that this
