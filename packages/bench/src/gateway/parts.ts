@@ -107,16 +107,29 @@ const hotKey: Row = {
   }),
 };
 
-const sizes = Object.entries({ "0.1-kB": 100, "1-kB": 1_000, "10-kB": 10_000, "100-kB": 100_000 }).map(([name, size]): Row => {
+const sizes = Object.entries({ "0.1-kB": 100, "1-kB": 1_000, "10-kB": 10_000, "100-kB": 100_000 }).flatMap(([name, size]): Row[] => {
   const connections = size > 10_000 ? 8 : 16;
-  const body = documentOf(size);
-  return {
-    id: `sizes/${name}`,
-    title: `PUT of ${name.replace("-", " ")}`,
-    remark: `${Buffer.byteLength(body)} bytes each, ${connections} connections, commits on disk`,
-    effort: { rounds: 5, seconds: 0.6 },
-    contestants: underLoad(["express", "fastify", "http", "palisade"], { connections, requests: put(body, 4) }),
-  };
+  const requests = put(documentOf(size), 4);
+  const remark = `${Buffer.byteLength(documentOf(size))} bytes each, ${connections} connections`;
+  const keys = ["express", "fastify", "http", "palisade"] as const;
+  const effort: Effort = { rounds: 5, seconds: 0.6 };
+  return [
+    {
+      id: `sizes/${name}`,
+      title: `PUT of ${name.replace("-", " ")}`,
+      remark: `${remark}, commits on disk`,
+      effort,
+      contestants: underLoad(keys, { connections, requests }),
+    },
+    {
+      id: `sizes/get-${name}`,
+      title: `GET of ${name.replace("-", " ")}`,
+      remark,
+      effort,
+      columns: [],
+      contestants: underLoad(keys, { connections, requests: { ...get, each: 4 } }, requests),
+    },
+  ];
 });
 
 /** A write whose token is too low, beside one that is accepted. */
@@ -342,7 +355,7 @@ export const gatewayParts: readonly Part[] = [
     cycles,
   ),
   part("client-put", ["usual", "client.put beside bare node:http: processor time of the client"], clients),
-  part("sizes", ["usual", "PUTs of 0.1, 1, 10 and 100 kB"], measured(sizes)),
+  part("sizes", ["usual", "PUTs and GETs of 0.1, 1, 10 and 100 kB"], measured(sizes)),
   part("table-size", ["usual", "PUT and GET among 10³ to 10⁶ resources"], growing("table-size", [1_000, 10_000, 100_000, 1_000_000])),
   part("largest-table", ["all", "PUT and GET among 10³ and 10⁷ resources"], growing("largest-table", [1_000, 10_000_000])),
   part("citus", ["named", ofCitus], measured([citus])),
