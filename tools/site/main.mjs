@@ -38,7 +38,7 @@ async function writePages() {
   /** @param {string} path */
   const built = (path) => import(pathToFileURL(inRoot("packages", "gateway", "dist", path)).href);
   const { settings } = await built("settings/settings.js");
-  const { Problem, problemCodes } = await built("http/answer.js");
+  const { Problem, problemCodes } = await built("http/problems.js");
   const read = (/** @type {string[]} */ ...path) => readFileSync(inRoot(...path), "utf8");
   writeFileSync(inRoot("docs", "settings.md"), settingsPage(settings));
   const errors = errorsPage({
